@@ -15,14 +15,12 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import at_least, indices, numbers, whole_number
 from simlib._scale import unit
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 
 __all__ = ["adaptive", "draw", "pivoted_qr", "sample_size", "uniform"]
 
 
-def uniform(
-    n: int, n_landmarks: int, *, rng: int | np.random.Generator | None = None
-) -> np.ndarray:
+def uniform(n: int, n_landmarks: int, *, rng: Seed = None) -> np.ndarray:
     """Draw landmarks uniformly without replacement.
 
     Parameters
@@ -59,7 +57,7 @@ def draw(
     *,
     nested: bool = True,
     landmarks: Indices | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw landmarks S1, and a second sample S2 for the methods that need one.
 
@@ -115,11 +113,7 @@ def draw(
 
 
 def pivoted_qr(
-    block: ArrayLike,
-    n_landmarks: int,
-    *,
-    principal: bool = True,
-    rng: int | np.random.Generator | None = None,
+    block: ArrayLike, n_landmarks: int, *, principal: bool = True, rng: Seed = None
 ) -> np.ndarray:
     """Pick the columns of a block that a QR decomposition with pivoting takes first.
 
@@ -154,11 +148,7 @@ def pivoted_qr(
 
 
 def adaptive(
-    block: ArrayLike,
-    n_landmarks: int,
-    *,
-    principal: bool = True,
-    rng: int | np.random.Generator | None = None,
+    block: ArrayLike, n_landmarks: int, *, principal: bool = True, rng: Seed = None
 ) -> np.ndarray:
     """Pick columns of a block at random, unexplained columns more often.
 

@@ -17,6 +17,7 @@ _MATH = re.compile(r"^```\{math\}\n((?::[^\n]*\n)*)\n*(.*?)\n```$", re.S | re.M)
 _LABEL = re.compile(r"^\([\w:-]+\)=\n", re.M)
 _VALUE = re.compile(r"\{glue:text\}`([^`:]+)(?::([^`]*))?`")
 _BLOCK = re.compile(r"^(`{3,})\{glue:\w+\} *(\S+)\n(.*?)^\1 *$", re.S | re.M)
+_REST = re.compile(r"^(`{3,})\{(?!glue)[\w-]+\}[^\n]*\n(.*?)^\1 *$", re.S | re.M)
 _ROLE = re.compile(r"\{(doc|eq|numref|ref|prf:ref|cite|cite:[pt])\}`([^`]+)`")
 _INLINE = re.compile(r"\{math\}`([^`]+)`")
 _BOX = re.compile(
@@ -105,10 +106,14 @@ def _fill(
         tag = f"\n\\tag{{{told('eq', label[1]).strip('()')}}}" if label else ""
         return f"$$\n{found[2]}{tag}\n$$"
 
+    def rest(found: re.Match[str]) -> str:
+        return re.sub(r"^:.*\n", "", found[2], flags=re.M).strip() or "*On the page.*"
+
     source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
     source = _ROLE.sub(lambda found: told(found[1], found[2]), source)
     source = _INLINE.sub(r"$\1$", source)
-    cell.source = _LABEL.sub("", _MATH.sub(formula, _BOX.sub(_box, source)))
+    source = _LABEL.sub("", _MATH.sub(formula, _BOX.sub(_box, source)))
+    cell.source = _REST.sub(rest, source)
     if images:
         cell.attachments = images
 

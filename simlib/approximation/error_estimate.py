@@ -27,7 +27,7 @@ from simlib._typing import Seed
 from simlib.approximation.error import check_approximation
 from simlib.approximation.sampling_design import Strata, features, pool
 from simlib.lowrank import LowRank
-from simlib.similarity.known import among
+from simlib.similarity.known import Known, among
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
@@ -172,6 +172,8 @@ class ValidationSample:
         check_approximation(approximation, sim.shape)
         rng = np.random.default_rng(rng)
         self.sim, self.two, (m, n) = sim, isinstance(sim.extent, tuple), sim.shape
+        one = Known(sim.extent, symmetric=sim.symmetric, dtype=sim.dtype)
+        self._keys = one.keys  # one number for each pair
         items = np.arange(0 if self.two else n)  # on the diagonal
         self.all_off = (m * n - items.size) // (2 if sim.symmetric else 1)
         self._largest, known = 0.0, [np.zeros(0, dtype=np.int64)]
@@ -200,12 +202,6 @@ class ValidationSample:
     @property
     def n_pairs(self) -> int:
         return int(self._strata.numbers.sum())
-
-    def _keys(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return one number for each pair, the same for both orders if symmetric."""
-        if self.sim.symmetric:
-            i, j = np.minimum(i, j), np.maximum(i, j)
-        return i * np.int64(self.sim.shape[1]) + j
 
     def enlarge(self, n_pairs: int) -> None:
         """Add pairs off the diagonal until there are n_pairs, or all of them."""

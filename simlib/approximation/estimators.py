@@ -14,8 +14,6 @@ from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from simlib._checks import generator, symmetric, warn, whole_number
@@ -40,7 +38,7 @@ NO_FEATURES = {  # options whose answer gives no features of a new item, and why
 }
 
 
-class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfItems):
+class SimilarityFeatures(OfItems):
     r"""Features of items of any kind, from their similarities to some landmarks.
 
     Parameters
@@ -293,13 +291,6 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
     @property
     def _n_features_out(self) -> int:
         return self.normalization_.shape[1]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        tags.input_tags.pairwise, tags.input_tags.sparse = pairwise, not pairwise
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _feature_map(answer: LowRank) -> tuple[np.ndarray, np.ndarray]:

@@ -10,9 +10,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
-from sklearn.utils import check_array
+from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
 from simlib._checks import finite, one_collection, one_of, readable, square
@@ -30,7 +34,7 @@ Kernel = str | Callable[..., Any] | Source
 FLOATS = [np.float64, np.float32]
 
 
-class OfItems(BaseEstimator):
+class OfItems(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """An estimator on items of any kind, which checks `kernel`, `cheap` and `batch`."""
 
     kernel: Kernel
@@ -134,6 +138,13 @@ class OfItems(BaseEstimator):
             return kernel.block(items, landmarks)
         sim = self._similarity(landmarks, kernel)
         return sim.between(items, np.arange(sim.n))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise, tags.input_tags.sparse = pairwise, not pairwise
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 def _named(X: Any, Y: Any, *, metric: str, **params: Any) -> Any:

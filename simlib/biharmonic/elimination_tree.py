@@ -8,10 +8,17 @@ an array of parents, -1 for a root; a parent is larger than its children.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.sparse import csc_array
 
 from simlib.biharmonic.factorization import Factorization
+
+try:
+    from numba import njit
+except ImportError as error:
+    raise ImportError(
+        "Hub labels and the selected solve need numba: pip install simlib[mesh]. "
+        'Without it take graph_distances, and solver="superlu".'
+    ) from error
 
 
 def in_postorder(

@@ -19,19 +19,10 @@ from scipy.sparse import coo_array, csc_array, csr_array, diags_array
 
 from simlib._checks import indices, readable, whole_number
 from simlib._typing import Indices, MatrixLike
+from simlib.biharmonic.elimination_tree import depths, in_postorder, njit
 from simlib.biharmonic.factorization import eliminate
 from simlib.biharmonic.operator import as_square, demand_one_piece
 from simlib.lowrank.tall import read_only
-
-try:
-    from numba import njit
-
-    from simlib.biharmonic.elimination_tree import depths, in_postorder
-except ImportError as error:
-    raise ImportError(
-        "Hub labels need numba: pip install simlib[mesh]. Without it, graph_distances "
-        "measures from some nodes to all."
-    ) from error
 
 FARTHEST = 2**15 - 1  # largest distance to a hub: the sum of two fits into two bytes
 TILE = 64  # targets whose labels are compared with all sources at a time

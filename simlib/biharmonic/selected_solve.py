@@ -17,19 +17,10 @@ from scipy.sparse import csc_array, csr_array
 
 from simlib._checks import whole_number
 from simlib._typing import Indices, MatrixLike
+from simlib.biharmonic.elimination_tree import in_postorder, njit
 from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import as_symmetric, compact
 from simlib.landmarks import draw
-
-try:
-    from numba import njit
-
-    from simlib.biharmonic.elimination_tree import in_postorder
-except ImportError as error:
-    raise ImportError(
-        "The selected solve needs numba: pip install simlib[mesh]. Without it, solver="
-        '"superlu" solves for whole columns.'
-    ) from error
 
 __all__ = ["selected_columns"]
 

@@ -23,7 +23,6 @@ from scipy.sparse import csr_array
 
 from simlib._checks import whole_number
 from simlib._scale import exponent
-from simlib.approximation.companion import as_companion
 from simlib.approximation.tikhonov import tikhonov
 from simlib.neighbors.cheap import (
     FEWEST,
@@ -175,8 +174,6 @@ class Across(RowSearch):
     ):
         super().__init__(sim.shape, k, distance, rng)
         self.sim = sim
-        if cheap is not None:
-            cheap = as_companion(cheap, sim, distance=distance)
         self.cheap = cheap
         for i, j, values in sim.known():
             self._add(i * np.int64(self.n) + j, values)

@@ -20,12 +20,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import num_obs_y
 
 from simlib._scale import exponent
+from simlib.similarity.requests import once
 
 
 def components(n: int, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return the connected component of each of n items joined by pairs, from 0."""
     graph = coo_array((np.ones(i.size), (i, j)), shape=(n, n))
-    return _counted(connected_components(graph, directed=False)[1])
+    return once(connected_components(graph, directed=False)[1])[1]
 
 
 def complete_linkage(
@@ -110,10 +111,4 @@ def _within(
     for items, cut in zip(groups, cuts, strict=True):
         label[items] = count + cut
         count += items.size
-    return _counted(label)
-
-
-def _counted(label: np.ndarray) -> np.ndarray:
-    """Return the same clusters, numbered from 0 in the order of their first items."""
-    _, first, place = np.unique(label, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[place]
+    return once(label)[1]  # numbered in the order of the first items

@@ -11,8 +11,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from simlib._checks import from_device, generator, one_of, warn, whole_number
@@ -30,7 +28,7 @@ SHARE = 0.05  # of the pairs, by default
 LEAST = 4  # calls for each neighbour of an item, by default at least
 
 
-class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfItems):
+class SimilarityNeighbors(OfItems):
     """The nearest neighbours of items of any kind, from few calls.
 
     `sklearn.neighbors.KNeighborsTransformer` compares all pairs, or uses a metric.
@@ -276,12 +274,6 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     @property
     def _n_features_out(self) -> int:
         return self.n_samples_fit_
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _same(X: Any, Y: Any) -> bool:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.similarity.requests import Block, Pairs
-from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, View, check_similarity
 
 __all__ = ["joined_companion"]
@@ -24,20 +23,15 @@ class Joined(View):
     zero.
     """
 
+    symmetric = True
+
     def __init__(self, base: SimilarityMatrix):
         super().__init__(base)
         self.m, _ = base.shape
 
-    def on(self, base: Source) -> View:
-        return Joined(check_similarity(base))
-
     @property
     def extent(self) -> int:
         return sum(self.base.shape)
-
-    @property
-    def symmetric(self) -> bool:
-        return True
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         asked: list[Block] = []

@@ -134,6 +134,8 @@ def nearest(
             )
         return _exact(sim, k, most, cheap, distance)
     run = sim.run()
+    if cheap is not None:
+        cheap = as_companion(cheap, run, distance=distance)
     search: Any = (Across if two else Rounds)(run, k, most, cheap, distance, rng, check)
     found, every = search, m * n
     if not two:

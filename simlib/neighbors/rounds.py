@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from simlib._checks import symmetric, warn, whole_number
-from simlib.approximation.companion import as_companion
 from simlib.landmarks import uniform
 from simlib.neighbors import loops
 from simlib.neighbors.cheap import (
@@ -105,8 +104,6 @@ class Rounds:
         self.sim, self.n = sim, sim.n
         self.k = whole_number(k, "k", 1, self.n - 1)
         self.rng, self.distance = rng, distance
-        if cheap is not None:
-            cheap = as_companion(cheap, sim, distance=distance)
         self.cheap = cheap
         self.paid = Paid(sim, self.k, -1 if distance else 1)
         self.history: list[dict[str, tuple[int, float]]] = []

@@ -30,7 +30,7 @@ from simlib.neighbors.cheap import Calibrated, asked, direction
 from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.similarity import Similarity
 from simlib.similarity.budget import BudgetExceeded, left
-from simlib.similarity.items import accessor, count, indexable
+from simlib.similarity.items import count, indexable, some_of
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
@@ -206,7 +206,7 @@ class Queries(RowSearch):
     ):
         super().__init__((count(new_items), sim.n), k, distance, rng)
         self.limit, self._guess = self.m * limit, guess
-        self._sim, self._fetch = sim, accessor(new_items)
+        self._sim, self._items = sim, new_items
         self._columns = self.sign * np.array(sim.columns(S), dtype=float)
         self._others = np.arange(self.n)[:, None] != S  # no item with itself
         number = min(MOST_FIRST, max(1, int(FIRST * limit)))
@@ -221,7 +221,8 @@ class Queries(RowSearch):
         queries, starts = np.unique(i, return_index=True)
         values = [np.zeros(0)]
         for query, known in zip(queries, np.split(j, starts)[1:], strict=True):
-            values.append(self._sim.between(self._fetch(query[None]), known).ravel())
+            new = some_of(self._items, query[None])
+            values.append(self._sim.between(new, known).ravel())
         return np.concatenate(values), i.size
 
     def known(self) -> np.ndarray:

@@ -118,6 +118,13 @@ class Sketch(LinearOperator):
             )
         return total
 
+    def _part(self, start: int, stop: int, block: Any) -> np.ndarray:
+        raise NotImplementedError(
+            "The transform of srht mixes all rows, and a transposed sketch takes a "
+            "matrix as a whole: stack the blocks, or take sparse_sign, which reads "
+            "them one by one."
+        )
+
 
 class Transposed(Sketch):
     """The transpose of a sketch."""
@@ -136,9 +143,6 @@ class Transposed(Sketch):
         return self._sketch
 
     _transpose = _adjoint
-
-    def apply_blocks(self, blocks: Iterable[Any]) -> np.ndarray:
-        raise NotImplementedError("A transposed sketch takes a matrix as a whole.")
 
 
 class ExplicitSketch(Sketch):
@@ -173,14 +177,6 @@ class HadamardSketch(Sketch):
     def __init__(self, signs: np.ndarray, places: np.ndarray, rows: np.ndarray):
         super().__init__(len(rows), len(signs))
         self.signs, self.places, self.rows = signs[:, None], places, rows
-
-    def apply_blocks(self, blocks: Iterable[Any]) -> np.ndarray:
-        """Raise NotImplementedError: the transform mixes all rows of a matrix."""
-        raise NotImplementedError(
-            "The Hadamard transform of srht mixes all rows of a matrix, so they must "
-            "be there at once: stack the blocks, or take sparse_sign, which reads them "
-            "one by one."
-        )
 
     def _matmat(self, A: Any) -> np.ndarray:
         def transform(X: np.ndarray) -> np.ndarray:

@@ -129,7 +129,8 @@ class Evaluator:
 
     def _asked_back(self) -> Iterator[Request]:
         """Yield requests for pairs in the other order; for blocks one pair each."""
-        for pairs in self.symmetry.due():
+        while self.symmetry.due:
+            pairs = self.symmetry.due.pop()
             assert pairs.known is not None
             if self.batch != "block":
                 yield pairs
@@ -211,7 +212,7 @@ class Evaluator:
                     error = failure = None
         if failures:
             raise failures.pop(min(failures))
-        if self.symmetry.is_due:  # workers may answer when all requests are sent
+        if self.symmetry.due:  # workers may answer when all requests are sent
             self.run(iter(()), target)
 
     def _answers(

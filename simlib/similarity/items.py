@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Set, ValuesView
-from functools import partial
+from collections.abc import Mapping, Set, ValuesView
 from typing import Any
 
 import numpy as np
@@ -91,11 +90,6 @@ def _records(frame: Any) -> list[dict[Any, Any]]:
         if hasattr(frame, name):
             return getattr(frame, name)()
     return frame.to_dict("records")
-
-
-def accessor(items: Any) -> Callable[[np.ndarray], Any]:
-    """Return the function that fetches items, given an array of their numbers."""
-    return partial(some_of, items)
 
 
 def some_of(items: Any, index: np.ndarray) -> Any:

@@ -38,14 +38,6 @@ class Memory:
         run.answers = (run.asked, *self.answers[1:], self.asked)
         return run
 
-    def peek(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return K[i[k], j[k]] where it is known and shown, and NaN elsewhere."""
-        return look(self.seen, i, j)
-
-    def look(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return K[i[k], j[k]] where anything knows it and NaN elsewhere."""
-        return look(self.answers, i, j)
-
     def known(self) -> Iterator[Entries]:
         """Return an iterator over all known entries that are shown, each pair once."""
         asked = self.asked.snapshot()
@@ -78,7 +70,7 @@ class Memory:
         A told value that differs from the known one, or from another told value of the
         same pair, is a ValueError.
         """
-        keys, known = self.asked.keys(i, j), self.look(i, j)
+        keys, known = self.asked.keys(i, j), look(self.answers, i, j)
         _, first, at = np.unique(keys, return_index=True, return_inverse=True)
         for before in known, told[first][at]:
             scale = np.maximum(np.abs(before), np.abs(told))

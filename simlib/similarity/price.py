@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
 from itertools import starmap
-from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,10 +31,11 @@ def evaluations(
     first = known[0]
     two = isinstance(first.extent, tuple)
     extra = _both_halves(known, blocks) if grids and not two else 0
-    size = sum(prod(_lengths(block, first.shape)) for block in blocks)
+    sides = [_named(block, first.shape) for block in blocks]
+    size = sum(i.size * j.size for i, j in sides)
     some = [] if pairs is None else [pairs]
     if size <= max(LISTED, sum(each.size for each in known)):
-        some += [_listed(block, first.shape) for block in blocks]
+        some += [grid(i, j) for i, j in sides]
         blocks = []
     count = _unknown(known, blocks) if blocks else 0
     if some:
@@ -104,17 +104,11 @@ def _both_halves(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
     return extra
 
 
-def _lengths(block: Sides, shape: tuple[int, int]) -> list[int]:
-    """Return how many rows and columns a block has."""
+def _named(block: Sides, shape: tuple[int, int]) -> Places:
+    """Return the rows and the columns of a block."""
     sides = zip(block, shape, strict=True)
-    return [length if side is None else side.size for side, length in sides]
-
-
-def _listed(block: Sides, shape: tuple[int, int]) -> Places:
-    """Return the pairs of a block."""
-    sides = zip(block, shape, strict=True)
-    i, j = (np.arange(n) if side is None else side for side, n in sides)
-    return grid(i, j)
+    rows, columns = (np.arange(n) if side is None else side for side, n in sides)
+    return rows, columns
 
 
 def _ints(side: ArrayLike | None) -> np.ndarray | None:

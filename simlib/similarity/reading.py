@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from simlib.similarity.budget import Budget, check_budget
 from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.items import count
-from simlib.similarity.known import Lines, Places
+from simlib.similarity.known import Lines, Places, look
 from simlib.similarity.ledger import Ledger
 from simlib.similarity.memory import Memory
 from simlib.similarity.price import evaluations
@@ -143,7 +143,7 @@ class Reading(NamedTuple):
         memory = self.memory
         keys, at = distinct(memory.asked.keys(i, j))
         i, j = memory.asked.pairs_of(keys)
-        values = memory.look(i, j)
+        values = look(memory.answers, i, j)
         (missing,) = np.isnan(values).nonzero()
         if missing.size:
             check_budget(missing.size, self.budget)

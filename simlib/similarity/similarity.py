@@ -20,9 +20,9 @@ from simlib._checks import one_of
 from simlib.similarity.budget import Budget, Lock
 from simlib.similarity.evaluate import Evaluator
 from simlib.similarity.items import as_items, count, unmasked
-from simlib.similarity.known import Entries, Extent, Known, shape_of
+from simlib.similarity.known import Entries, Extent, Known, look, shape_of
 from simlib.similarity.ledger import Ledger, open_ledger
-from simlib.similarity.matrix import MatrixEntries, given_diagonal, given_matrix
+from simlib.similarity.matrix import entries, given_diagonal, given_matrix
 from simlib.similarity.memory import Memory
 from simlib.similarity.price import evaluations
 from simlib.similarity.reading import Reading, compared_with
@@ -238,7 +238,7 @@ class Similarity(SimilarityMatrix):
         m, n = K.shape
         return cls(
             np.arange(m),
-            MatrixEntries(K),
+            partial(entries, K=K),
             columns=np.arange(n) if two or m != n else None,
             symmetric=symmetric,
             batch="pairs",
@@ -300,7 +300,7 @@ class Similarity(SimilarityMatrix):
         """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
         i, j = places(self.extent, i, j)
         with self._lock.held:
-            return self._memory.peek(i, j)
+            return look(self._memory.seen, i, j)
 
     def known(self) -> Iterator[Entries]:
         """Iterate over all that is known now, without evaluating anything.

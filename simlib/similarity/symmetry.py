@@ -6,8 +6,6 @@ times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from simlib._checks import warn
@@ -19,12 +17,15 @@ TOLERANCE = 0.01  # times the largest value, as for the halves of a block
 
 
 class SymmetryCheck:
-    """The pairs to ask in the other order: `calls` are made, at most `left` will be."""
+    """The pairs to ask in the other order: `calls` are made, at most `left` will be.
+
+    `due` are the requests for pairs that are chosen and not yet asked.
+    """
 
     def __init__(self, on: bool):
         self.calls, self.left = 0, MOST if on else 0
         self._seen, self._told, self._largest = 0, False, 0.0
-        self._due: list[Request] = []
+        self.due: list[Request] = []
         self._values = np.zeros((2, 0))  # in the one order and in the other
 
     def see(self, request: Request, values: np.ndarray) -> None:
@@ -39,17 +40,7 @@ class SymmetryCheck:
             self.left -= some.size
             if some.size:
                 known = values.ravel()[some]
-                self._due.append(Request(j[some], i[some], (), known=known))
-
-    @property
-    def is_due(self) -> bool:
-        """Whether chosen pairs wait to be asked."""
-        return bool(self._due)
-
-    def due(self) -> Iterator[Request]:
-        """Yield the requests for the chosen pairs, each once."""
-        while self._due:
-            yield self._due.pop()
+                self.due.append(Request(j[some], i[some], (), known=known))
 
     def compare(self, request: Request, answer: np.ndarray) -> None:
         """Warn where the two orders differ; ignore an answer that failed."""
@@ -63,7 +54,7 @@ class SymmetryCheck:
         differ = gap > TOLERANCE * self._largest
         if differ.any():
             self._told, self.left, (one, other) = True, 0, self._values
-            self._due.clear()
+            self.due.clear()
             k = int(np.argmax(differ[-answer.size :]))
             warn(
                 f"The similarity function is not symmetric: of {gap.size} pairs asked "

@@ -162,6 +162,7 @@ def test_nodes_that_do_not_exist(nodes):
 
 
 def test_numba_is_named_where_it_is_missing(monkeypatch):
+    monkeypatch.delitem(sys.modules, "simlib.biharmonic.elimination_tree")
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "simlib.biharmonic.hub_labels")
     with pytest.raises(ImportError, match=r"pip install simlib\[mesh\]"):

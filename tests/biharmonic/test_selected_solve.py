@@ -330,6 +330,7 @@ def test_whole_columns_where_it_is_not_positive_definite():
 def test_without_numba(monkeypatch):
     M = biharmonic_operator(path(1, 1, 1))
     P = interpolation(M, [0, 3], nnz_per_row=2).toarray()
+    monkeypatch.delitem(sys.modules, "simlib.biharmonic.elimination_tree")
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "simlib.biharmonic.selected_solve")
     with pytest.raises(ImportError, match=r"numba: pip install simlib\[mesh\]"):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from simlib import BudgetExceeded, Similarity, SimilarityError
-from simlib.approximation.companion import InnerProducts
+from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.neighbors import SimilarityNeighbors, nearest, search
 from simlib.neighbors.across import Across, TwoSided
 from simlib.neighbors.cheap import Calibrated
@@ -153,7 +153,8 @@ def test_the_prediction_by_its_formula():
     rng = np.random.default_rng(0)
     keys = np.sort(rng.permutation(160)[:70])
     i, j = np.divmod(keys, 20)
-    search = Across(Similarity.from_matrix(K).run(), 1, 100, (X, Y), False, rng)
+    sim = Similarity.from_matrix(K).run()
+    search = Across(sim, 1, 100, as_companion((X, Y), sim), False, rng)
     values = (X @ Y.T)[i, j]
     companion = Calibrated(search.cheap, values, K[i, j], 1)
     search.keys, search.nearness = keys, K[i, j]

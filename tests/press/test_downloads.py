@@ -230,6 +230,9 @@ def test_a_notebook_that_is_taken_home_has_no_roles_and_no_boxes_of_myst():
     outer = f"::::{{prf:algorithm}} A walk\n:label: alg\n\nBegin.\n\n{inner}::::\nEnd"
     assert formulas(outer) == f"**Algorithm** A walk\n\nBegin.\n\n{folded}\nEnd"
     assert formulas(":::{note}\nWell.\n:::") == "**Note**\n\nWell."
+    figure = "```{figure} a.png\n:name: fig\n\nWhat to see.\n```\n```python\nx\n```"
+    assert formulas(figure) == "What to see.\n```python\nx\n```"
+    assert formulas("```{raw} html\n:file: a.html\n```") == "*On the page.*"
 
 
 def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_path):

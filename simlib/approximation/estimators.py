@@ -106,12 +106,14 @@ class SimilarityFeatures(OfItems):
 
     Notes
     -----
-    `fit` costs the calls of the method. A new item costs one call for each landmark,
-    and one call of `cheap` for each of ``base_components_``. In a pipeline every fold
-    of a cross-validation draws and pays for its own landmarks: to draw them once, take
-    a `Similarity` as kernel and cross-validate on ``fit_transform(range(sim.n))``. The
-    features of a landmark are unlike those of other items, and a fold holds some: with
-    more than a tenth of the items as landmarks the score is then too low by a little.
+    `fit` costs the calls of the method, of s landmarks among m items s (m + 1) by
+    default; `simlib.largest` tells s for a number of calls. A new item costs one call
+    for each landmark, and one call of `cheap` for each of ``base_components_``. In a
+    pipeline every fold of a cross-validation draws and pays for its own landmarks: to
+    draw them once, take a `Similarity` as kernel and cross-validate on
+    ``fit_transform(range(sim.n))``. The features of a landmark are unlike those of
+    other items, and a fold holds some: with more than a tenth of the items as landmarks
+    the score is then too low by a little.
 
     A callable receives the rows of a data frame of numbers as arrays. For a named
     kernel or a precomputed matrix, float32 data give float32 features.

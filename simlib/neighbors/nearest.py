@@ -64,8 +64,9 @@ def nearest(
         A companion, as in `simlib.anchored`: the same items under a cheap similarity or
         distance, a function of two items, or vectors Z of the items, which stand for
         the inner products :math:`Z Z^T`, or with ``distance=True`` for the Euclidean
-        distances. For two collections a pair of arrays (Z, W); without a companion
-        these need many calls a row.
+        distances. For two collections a pair of arrays (Z, W). Without a companion few
+        calls, above all for two collections, may find no more than chance does, and
+        nothing warns of it: `check` tells.
     distance : bool, default=False
         Whether small values mean near. Without it distances give the farthest items,
         and no warning where neither the diagonal nor vectors of a companion tell.

@@ -218,7 +218,8 @@ def pairs_above(
     To bound the missing pairs by F / 20, if F are found, takes a random sample of about
     70 / F of the other pairs, however good the predictions are; the bound assumes
     nothing. Without a companion the search took 92 % of the pairs. A second run with
-    the same `rng` pays only for unknown pairs.
+    the same `rng` pays only for unknown pairs. More items make the promise anew: for
+    a few, evaluate their rows and add the hits; the promise of the old pairs stays.
 
     A round pays for a tenth of the pairs paid for so far, at first for 0.3 % of all, at
     most ten for each item. For ``recall=None`` it is idle if it adds at most a

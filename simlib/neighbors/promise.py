@@ -60,7 +60,7 @@ class Promise:
         if self.looks == 0 and (self.rounds == 2 or (self.rounds == 1 and look)):
             self._warn(ahead)
         if look:
-            self._look()
+            self._look(show)
         return self.reached()
 
     def lower(self, near: np.ndarray) -> None:
@@ -82,7 +82,7 @@ class Promise:
     def _found(self) -> int:
         return self.hits.count(self.search.paid.nearness)
 
-    def _look(self) -> None:
+    def _look(self, show: Callable[..., object]) -> None:
         """Pay for a growing random sample until the recall is promised or hopeless.
 
         Its possible sizes do not depend on its values, and each of them counts as a
@@ -98,6 +98,8 @@ class Promise:
                 if goal > 0:
                     needed = sample_size(U, x, goal, doubt)
                 size = needed if size == 0 else size + size // 4 + 1
+            drawn = int(min(size, U) - s) * search.price
+            show(hits=self._found(), promised=f"{self.promised():.0%}", ahead=drawn)
             while s < min(size, U) and not search.spent:
                 near = search.pay_random(min(min(size, U) - s, AT_ONCE), cut)
                 self.lower(near)

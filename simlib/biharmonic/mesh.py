@@ -10,7 +10,6 @@ from scipy.spatial import KDTree
 
 from simlib import _scale
 from simlib._checks import finite, indices, numbers, readable, shaped
-from simlib.similarity.requests import once
 
 # Vertices coincide to rounding if their distance is at most `ULPS` units in the last
 # place of the largest coordinate in float32, the type of most files, and at most `FAR`
@@ -131,9 +130,13 @@ def _places(vertices: np.ndarray, tol: float = 0.0) -> tuple[np.ndarray, np.ndar
 
     Vertices that a chain of steps up to `tol` joins are at one place.
     """
-    _, place = np.unique(vertices + 0.0, axis=0, return_inverse=True)  # -0 is 0
-    index = once(place.ravel())[1]
-    first = np.unique(index, return_index=True)[1]
+    _, first, place = np.unique(
+        vertices + 0.0, axis=0, return_index=True, return_inverse=True
+    )  # + 0.0 turns -0 into 0
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    first, index = first[order], rank[place.ravel()]
     if tol == 0:
         return first, index
     unit, exponent = _scale.unit(vertices[first].astype(np.float64))
@@ -149,8 +152,9 @@ def _places(vertices: np.ndarray, tol: float = 0.0) -> tuple[np.ndarray, np.ndar
     ones = np.ones(near.shape[1], bool)
     joined = coo_array((ones, tuple(near)), shape=(first.size, first.size))
     _, piece = connected_components(joined, directed=False)
-    index = once(piece)[1][index]
-    return np.unique(index, return_index=True)[1], index
+    _, kept, place = np.unique(piece, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(kept))
+    return first[np.sort(kept)], rank[place][index]
 
 
 def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

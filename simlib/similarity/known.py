@@ -360,7 +360,7 @@ class Known:
         new = _but(runs, *_sorted(recent))
         runs = [*runs, new] if new[0].size else runs
         while len(runs) > 1 and runs[-2][0].size < RATIO * runs[-1][0].size:
-            runs[-2:] = [_sorted(runs[-2:])]
+            runs[-2:] = [_merged(*runs[-2:])]
         self._entries = _Entries(runs, [])
         return runs
 
@@ -435,6 +435,17 @@ def _but(runs: list[_Run], keys: np.ndarray, values: np.ndarray) -> _Run:
         if np.count_nonzero(again):
             keys, values = keys[~again], values[~again]
     return keys, values
+
+
+def _merged(one: _Run, other: _Run) -> _Run:
+    """Join two sorted runs; the first of equals stays."""
+    at = one[0].searchsorted(other[0], side="right") + np.arange(other[0].size)
+    rest = np.ones(one[0].size + at.size, bool)
+    rest[at] = False
+    both = [np.empty(rest.size, part.dtype) for part in one]
+    for out, first, second in zip(both, one, other, strict=True):
+        out[rest], out[at] = first, second
+    return _once(*both)
 
 
 def _once(keys: np.ndarray, values: np.ndarray) -> _Run:

@@ -14,12 +14,18 @@ from simlib.similarity.items import unmasked
 ROWS = 512  # and columns of a tile, which fits into the cache
 
 
-def entries(i: np.ndarray, j: np.ndarray, *, K: np.ndarray) -> np.ndarray:
-    """Return K[i, j] of a matrix that exists already."""
-    first = min(np.min(i, initial=0), np.min(j, initial=0))
-    if first < 0:  # would wrap
-        raise IndexError(f"A matrix of shape {K.shape} has no item {first}.")
-    return K[i, j]
+class MatrixEntries:
+    """The function ``(i, j) -> K[i, j]`` of a matrix that exists already."""
+
+    def __init__(self, K: np.ndarray):
+        self.K = K
+
+    def __call__(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return K[i, j]."""
+        first = min(np.min(i, initial=0), np.min(j, initial=0))
+        if first < 0:  # would wrap
+            raise IndexError(f"A matrix of shape {self.K.shape} has no item {first}.")
+        return self.K[i, j]
 
 
 def given_matrix(

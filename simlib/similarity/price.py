@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
 from itertools import starmap
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,11 +32,10 @@ def evaluations(
     first = known[0]
     two = isinstance(first.extent, tuple)
     extra = _both_halves(known, blocks) if grids and not two else 0
-    sides = [_named(block, first.shape) for block in blocks]
-    size = sum(i.size * j.size for i, j in sides)
+    size = sum(prod(_lengths(block, first.shape)) for block in blocks)
     some = [] if pairs is None else [pairs]
     if size <= max(LISTED, sum(each.size for each in known)):
-        some += [grid(i, j) for i, j in sides]
+        some += [_listed(block, first.shape) for block in blocks]
         blocks = []
     count = _unknown(known, blocks) if blocks else 0
     if some:
@@ -104,11 +104,17 @@ def _both_halves(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
     return extra
 
 
-def _named(block: Sides, shape: tuple[int, int]) -> Places:
-    """Return the rows and the columns of a block."""
+def _lengths(block: Sides, shape: tuple[int, int]) -> list[int]:
+    """Return how many rows and columns a block has."""
     sides = zip(block, shape, strict=True)
-    rows, columns = (np.arange(n) if side is None else side for side, n in sides)
-    return rows, columns
+    return [length if side is None else side.size for side, length in sides]
+
+
+def _listed(block: Sides, shape: tuple[int, int]) -> Places:
+    """Return the pairs of a block."""
+    sides = zip(block, shape, strict=True)
+    i, j = (np.arange(n) if side is None else side for side, n in sides)
+    return grid(i, j)
 
 
 def _ints(side: ArrayLike | None) -> np.ndarray | None:

@@ -22,7 +22,7 @@ from simlib.similarity.evaluate import Evaluator
 from simlib.similarity.items import as_items, count, unmasked
 from simlib.similarity.known import Entries, Extent, Known, look, shape_of
 from simlib.similarity.ledger import Ledger, open_ledger
-from simlib.similarity.matrix import entries, given_diagonal, given_matrix
+from simlib.similarity.matrix import MatrixEntries, given_diagonal, given_matrix
 from simlib.similarity.memory import Memory
 from simlib.similarity.price import evaluations
 from simlib.similarity.reading import Reading, compared_with
@@ -238,7 +238,7 @@ class Similarity(SimilarityMatrix):
         m, n = K.shape
         return cls(
             np.arange(m),
-            partial(entries, K=K),
+            MatrixEntries(K),
             columns=np.arange(n) if two or m != n else None,
             symmetric=symmetric,
             batch="pairs",

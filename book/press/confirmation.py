@@ -146,15 +146,19 @@ def standing(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Standing
     probe = read_part(folder, "probe.json", ["entries", *_INPUTS])
     changed |= {} if probe else {"probe": ["probe.json, which is gone"]}
     found = read_part(folder, "confirmation.json", [*_OUTCOME, *_INPUTS])
-    if found and found["key"] == _key(now) and not _BY_HAND & changed.keys():
+    told = describe(changed)
+    if found:
         quick = Inputs.read(found)
         job = Job(checkout.repository, chapter, "quick")
         since = changes(quick, checkout.inputs(chapter, job.parameters, quick))
-        if not since.keys() & {"code", "parameters"}:
+        decides = since.keys() & {"code", "parameters"} or _BY_HAND & changed.keys()
+        if found["key"] == _key(now) and not decides:
             return Standing(*_outcome(found), changed)
+        if since and found["commit"]:
+            told = f"since commit {found['commit'][:7]} {describe(since)}"
     missing = any(checkout.data.get(name) is None for name in probe.get("data", ()))
     verdict = "data missing" if missing else "not confirmed"
-    return Standing(verdict, describe(changed), changed)
+    return Standing(verdict, told, changed)
 
 
 def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> list[str]:

@@ -236,7 +236,8 @@ def test_what_is_confirmed_names_its_commit_and_changes_nothing_else(book, capsy
     )
     assert f"confirmed: commit {head[:7]}, 3 values" in str(standing(book))
     edit(book.root / "tiny/lower.py", "n + n", "n + n + 0")
-    assert standing(book).verdict == "not confirmed"
+    since = f"since commit {head[:7]} code changed: tiny/lower.py:double"
+    assert str(standing(book)) == f"not confirmed: {since}"
     after = {p.name: p.read_text() for p in book.results("alpha").iterdir()}
     del after["confirmation.json"]
     assert after == before

@@ -191,12 +191,10 @@ def pairs_above(
         For one collection: only pairs of different groups count. To link two tables
         take two collections.
     exact : bool, default=False
-        With a companion that is never smaller than the similarity, or never larger than
-        the distance, such as those of `simlib.text.bounds`: pay for all pairs that this
-        bound does not exclude, and no other. The recall is then 1, and `recall` and
-        `confidence` play no part. With a lower limit the most promising pairs are paid
-        for, and `recall` of the result is what is certain of them. All this holds if
-        the companion is a bound: only pairs that are paid for show that it is none.
+        As in `nearest`: pay for all pairs that the bound does not exclude, and no
+        other. The recall is then 1, and `recall` and `confidence` play no part. With a
+        lower limit the most promising pairs are paid for, and `recall` of the result is
+        what is certain of them.
 
     Raises
     ------

@@ -245,8 +245,10 @@ def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
     """Raise if a store was made for another similarity."""
     for name in AGREE:
         if found.get(name) != wanted[name]:
-            two = " Two collections cannot share it with one; pairs_above takes one"
-            two += " made of both, with `groups`."
+            two = (
+                " Of two collections the order of a pair counts; to keep their pairs in"
+            )
+            two += " the file of one, make one of both, with `groups` in pairs_above."
             raise StoreError(
                 f"{path} is the store of another similarity: it has not the same "
                 f"{name}, which is {found.get(name)} there and {wanted[name]} here."

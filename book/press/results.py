@@ -99,8 +99,8 @@ def record(
 def recorded(chapter: str, name: str | None = None) -> Any:
     """Return a recorded table or value of a chapter, or None; without a name, all.
 
-    All are none where papermill runs a chapter with parameters that it was given: the
-    chapter then shows what it has computed.
+    Where papermill runs a chapter with given parameters there is nothing without a
+    name: the chapter then shows its own results.
 
     Examples
     --------

@@ -108,13 +108,13 @@ def recorded(chapter: str, name: str | None = None) -> Any:
     >>> sorted(recorded("queries"))[:2]
     ['links', 'orders']
     """
-    if name is None and _is_of_ones_own():
+    if name is None and _has_own_parameters():
         return {}
     values = read_results(Repository.here().book, chapter).get("values", {})
     return values if name is None else values.get(name)
 
 
-def _is_of_ones_own() -> bool:
+def _has_own_parameters() -> bool:
     """Tell whether this is a run of papermill, not of the press, with parameters."""
     if "IPython" not in sys.modules or "PRESS_LOG" in os.environ:
         return False

@@ -120,8 +120,7 @@ class Store:
     def hand(self, record: Record) -> None:
         """Take a finished request, to be written by `flush`."""
         if self.is_open:
-            values = record.values.copy()  # the function may write over its array
-            self.pending += _cut(record._replace(values=values))
+            self.pending += _cut(record)
 
     def flush(self) -> None:
         """Write the pending requests, each in its own transaction.
@@ -245,15 +244,17 @@ def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
     """Raise if a store was made for another similarity."""
     for name in AGREE:
         if found.get(name) != wanted[name]:
-            two = (
-                " Of two collections the order of a pair counts; to keep their pairs in"
-            )
-            two += " the file of one, make one of both, with `groups` in pairs_above."
+            cause = f"{found.get(name)} there and {wanted[name]} here."
+            if name == "symmetric":
+                cause += (
+                    " Of two collections the order of a pair counts; to keep their "
+                    "pairs in the file of one, make one of both, with `groups` in "
+                    "pairs_above."
+                )
             raise StoreError(
                 f"{path} is the store of another similarity: it has not the same "
-                f"{name}, which is {found.get(name)} there and {wanted[name]} here."
-                f"{two if name == 'symmetric' else ''} Name another file, or pass what "
-                "it was made with."
+                f"{name}, which is {cause} Name another file, or pass what it was "
+                "made with."
             )
 
 

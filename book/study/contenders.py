@@ -5,8 +5,10 @@ r"""Other searches for nearest neighbours from few calls, to compare with `neare
     \text{ADACUR:} \quad \hat k_q = k_{q,S_q} \, (K_{R,S_q})^+ \, K_{R,:}
 
 R are anchor queries, whose rows are known, S anchor items; ADACUR gives every query q
-anchors of its own, in rounds: those that its last prediction ranks first. Each
-contender returns the k nearest of all items among what it has evaluated.
+anchors of its own: what is known of it, and in rounds those that its last prediction
+ranks first. Each contender returns the k nearest of all items among what it has
+evaluated, and spends its limit: pairs that are known cost nothing, and what is left
+over goes to the next query or to the next in rank.
 """
 
 from __future__ import annotations
@@ -54,26 +56,26 @@ def anncur(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
     return _ranked(sim, k, limit - sim.calls, scores + scores.T, rng)
 
 
-def adacur_scores(
+def adacur_search(
     rows: np.ndarray,
+    known: np.ndarray,
     ask: Callable[[np.ndarray], np.ndarray],
     number: int,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a query's scores with all items, and what it was compared to.
+) -> np.ndarray:
+    """Return the scores of a query that are known or paid for, NaN elsewhere, (n,).
 
-    From the rows (r, n) of anchor queries. It asks for `number` items in rounds, first
-    random ones, then those of the largest predictions. Source: Yadav et al. (2023), the
-    variant that takes the first of each round.
+    From the rows (r, n) of anchor queries. It asks for `number` items in rounds, those
+    of the largest predictions. Source: Yadav et al. (2023), the variant that takes the
+    first of each round; they know nothing at first, and begin with random items.
     """
-    n, anchors, known = rows.shape[1], np.zeros(0, np.int64), np.zeros(0)
-    predicted = np.array(rng.random(n))
+    known = known.copy()
     for part in np.array_split(np.arange(number), N_ROUNDS):
-        predicted[anchors] = -np.inf
+        S = np.flatnonzero(~np.isnan(known))
+        predicted = known[S] @ np.linalg.pinv(rows[:, S]) @ rows
+        predicted[S] = -np.inf
         new = np.argsort(-predicted, kind="stable")[: part.size]
-        anchors, known = np.append(anchors, new), np.append(known, ask(new))
-        predicted = (known @ np.linalg.pinv(rows[:, anchors])) @ rows
-    return predicted, anchors
+        known[new] = ask(new)
+    return known
 
 
 def adacur(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
@@ -82,9 +84,11 @@ def adacur(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
     n = sim.n
     R = uniform(n, _anchors(n, limit), rng=rng)
     rows = np.array(sim.columns(R)).T
-    number = int((limit - sim.calls) / n)
     for q in range(n):
-        adacur_scores(rows, partial(_row, sim, q), number, rng)
+        others = np.delete(np.arange(n), q)
+        known = sim.peek(np.full(n - 1, q), others)
+        number = int(limit - sim.calls) // (n - q)
+        adacur_search(rows[:, others], known, partial(_row, sim, q, others), number)
     return _best(sim, k)
 
 
@@ -111,7 +115,7 @@ def nn_descent(sim, k, limit, cheap, rng=None) -> np.ndarray:
         if i.size == 0:
             break
         sim.pairs(i, j)
-    return _best(sim, k)
+    return _ranked(sim, k, limit - sim.calls, cheap, rng)  # it may have converged
 
 
 def tikhonov_alone(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
@@ -148,9 +152,9 @@ def _anchors(n: int, limit: float) -> int:
     return max(1, int(SHARE * limit / n))
 
 
-def _row(sim: SimilarityMatrix, q: int, items: np.ndarray) -> np.ndarray:
-    """Return the similarities of one item to some."""
-    return sim.pairs(np.full(items.size, q), items)
+def _row(sim: SimilarityMatrix, q: int, items: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """Return the similarities of one item to those at some places among others."""
+    return sim.pairs(np.full(S.size, q), items[S])
 
 
 def _ranked(sim, k, limit, scores, rng) -> np.ndarray:

@@ -675,18 +675,17 @@ def test_anncur_by_hand():
 
 
 def test_adacur_by_hand():
-    """Of rank one: after the first anchor all is known, and the best ones come next."""
+    """Of rank one: one score tells all, and the best ones come next."""
     v, asked = np.array([1.0, 3.0, 2.0, 5.0, 4.0]), []
 
     def ask(items):
         asked.extend(items.tolist())
         return 2 * v[items]
 
-    rng = np.random.default_rng(0)
-    scores, anchors = contenders.adacur_scores(v[None, :], ask, 5, rng)
-    np.testing.assert_allclose(scores, 2 * v)
-    assert anchors.tolist() == asked
-    assert asked[1:] == [i for i in [3, 4, 1, 2, 0] if i != asked[0]]
+    known = np.array([np.nan, np.nan, 4.0, np.nan, np.nan])
+    scores = contenders.adacur_search(v[None, :], known, ask, 3)
+    np.testing.assert_array_equal(scores, [np.nan, 6, 4, 10, 8])
+    assert asked == [3, 4, 1]
 
 
 @pytest.mark.parametrize("name", ["ANNCUR", "ADACUR", "tikhonov", "anchored"])

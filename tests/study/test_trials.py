@@ -28,12 +28,13 @@ def test_recall_of_other_neighbours():
 
 
 @pytest.mark.parametrize("method", SEARCHES)
-def test_searches_keep_to_their_limit(method):
+def test_searches_spend_their_limit(method):
+    """A contender that spends less would seem to find less."""
     K = rbf(60)
     for k, limit in ((5, 500), (3, 600)):
         sim = Similarity.from_matrix(K)
         found = SEARCHES[method](sim, k, limit, K, rng=0)
-        assert sim.calls <= limit
+        assert 0.98 * limit <= sim.calls <= limit
         assert found.shape == (60, k)
         assert recall(K, found) > 0.2
     if method in ("re-ranking", "NN-descent"):

@@ -28,6 +28,7 @@ from simlib.approximation.fit import COMMON, Problem, in_units
 from simlib.approximation.plan import Number, Plan, Reading, drawn
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.lowrank import LowRank
+from simlib.lowrank.tall import read_only
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.source import Source
 from simlib.similarity.views import MappedSimilarity, SimilarityMatrix, check_similarity
@@ -209,9 +210,11 @@ class Anchored(LowRank):
         options.setdefault("method", "anchored")
         super().__init__(left, core, right, **options)
         self.weight, self.ridge = weight, ridge
-        self.calibration, self.base_landmarks = calibration, base_landmarks
+        self.calibration, self.base_landmarks = calibration, read_only(base_landmarks)
         same = base_row_landmarks is None
-        self.base_row_landmarks = base_landmarks if same else base_row_landmarks
+        self.base_row_landmarks = (
+            self.base_landmarks if same else read_only(base_row_landmarks)
+        )
 
     def _transpose(self) -> LowRank:
         turned: Any = super()._transpose()

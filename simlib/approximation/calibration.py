@@ -20,6 +20,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from simlib import _scale
 from simlib.approximation.plan import Plan, Reading
+from simlib.lowrank.tall import read_only
 from simlib.similarity.views import SimilarityMatrix
 
 MANTISSA = 20  # bits of a cheap similarity that count
@@ -97,6 +98,13 @@ class Interpolation:
 
     knots: np.ndarray
     values: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "knots", read_only(self.knots))
+        object.__setattr__(self, "values", read_only(self.values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Interpolation, (self.knots, self.values)
 
     def __call__(self, x: ArrayLike) -> np.ndarray:
         """Return the values at x."""

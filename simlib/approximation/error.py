@@ -61,7 +61,7 @@ def relative_error(
         raise ValueError(f"The matrix must be real; got dtype {K.dtype}.")
     check_approximation(approximation, K.shape, "matrix")
     missed = total = 0.0
-    step = max(1, COMPARED // K.shape[1])
+    step = max(1, COMPARED // max(1, K.shape[1]))
     for k in range(0, K.shape[0], step):
         rows = np.arange(k, min(k + step, K.shape[0]))
         exact = np.asarray(K[rows[0] : rows[-1] + 1], dtype=float)

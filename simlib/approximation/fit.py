@@ -270,6 +270,8 @@ class Problem:
             pairs = combinations(rows, 2)  # each fold has a pair off the diagonal
             return [Sides.same(np.array(pair)) for pair in pairs]
         number = min(N_FOLDS, max(rows.size, columns.size))
+        if number == 0:  # the landmarks of one side are all that the other is fitted to
+            return []
         sides = (np.array_split(side, number) for side in (rows, columns))
         return [Sides(*fold) for fold in zip(*sides, strict=True)]
 

@@ -2,16 +2,21 @@ r"""Eigenvalues of a symmetric matrix, from an array or from products with vecto
 
 .. math:: K v = \lambda v
 
-ARPACK takes eigenvalues far below one for zero: K is divided by a power of two.
+ARPACK takes eigenvalues far below one for zero: K is divided by a power of two. It may
+not end if some are nearly equal and only a part of them is asked for: the array is the
+way out.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from simlib._scale import exponent
 from simlib.lowrank.tall import symmetric_part
+
+RESTARTS = 100  # of ARPACK; a handful is usual
+LARGEST_ARRAY = 4096  # rows of a matrix whose array is the way out
 
 
 def eigen_of_array(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -20,7 +25,7 @@ def eigen_of_array(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def eigen_of_products(K: LinearOperator, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k eigenvalues of largest magnitude, and their vectors."""
+    """Return the k eigenvalues of largest magnitude, or all, and their vectors."""
     n = K.shape[0]
     start = np.random.default_rng(0).standard_normal(n).astype(K.dtype)
     product = _of_numbers(K @ start)
@@ -28,7 +33,15 @@ def eigen_of_products(K: LinearOperator, k: int) -> tuple[np.ndarray, np.ndarray
         return np.zeros(k), np.eye(n, k, dtype=K.dtype)
     e = exponent(product)
     unit = LinearOperator(K.shape, lambda x: np.ldexp(K @ x, -e), dtype=K.dtype)
-    values, vectors = eigsh(unit, k=k, which="LM", v0=start)
+    try:
+        values, vectors = eigsh(unit, k, which="LM", v0=start, maxiter=RESTARTS)
+    except ArpackNoConvergence as error:
+        if n <= LARGEST_ARRAY:
+            return eigen_of_array(K @ np.eye(n, dtype=K.dtype))
+        raise np.linalg.LinAlgError(
+            f"The {k} largest eigenvalues are not found by products with vectors: "
+            f"number {k} and those after it are nearly equal. Take a smaller k."
+        ) from error
     return np.ldexp(values.astype(float), e), vectors
 
 

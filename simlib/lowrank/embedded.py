@@ -58,7 +58,7 @@ class Embedded:
         ------
         ValueError
             The matrix is not square, its residual is an operator, or `out` has another
-            shape or a type that does not hold the features.
+            shape, or is no float32 or float64 that holds the features.
 
         Examples
         --------
@@ -76,18 +76,25 @@ class Embedded:
             isinstance(out, np.ndarray)
             and out.shape == shape
             and out.flags.writeable
-            and np.can_cast(self.dtype, out.dtype, "same_kind")
+            and out.dtype.kind == "f"
+            and out.dtype.itemsize >= 4
         ):
             raise ValueError(
-                f"`out` must be a writable array of shape {shape} for {self.dtype}; "
-                f"got {getattr(out, 'dtype', type(out).__name__)} of shape "
+                f"`out` must be a writable array of shape {shape}, of float32 or "
+                f"float64; got {getattr(out, 'dtype', type(out).__name__)} of shape "
                 f"{np.shape(out)}."
             )
         for part in row_blocks(shape[0], max(transform.shape)):
             rows = dense(self.left[part])
             if not self.symmetric:
                 rows = np.hstack([rows, dense(self.right[part])])
-            np.matmul(rows, transform, out=np.asarray(out)[part])
+            with np.errstate(over="ignore"):
+                np.matmul(rows, transform, out=np.asarray(out)[part])
+            if out.dtype != self.dtype and not np.isfinite(out[part]).all():
+                raise ValueError(
+                    f"A feature is beyond the range of {out.dtype}, the type of `out`: "
+                    f"pass an array of {self.dtype}."
+                )
         return out, signs
 
     def embedding_map(self) -> tuple[np.ndarray, np.ndarray]:

@@ -192,8 +192,9 @@ class LowRank(Embedded, Saved, LinearOperator):
     def _rdot(self, x: Any) -> Any:
         return super()._rdot(readable(x, "x"))
 
-    def _matmat(self, X: np.ndarray) -> np.ndarray:
+    def _matmat(self, X: Any) -> np.ndarray:
         X = readable(X, "x")
+        X = X.tocsr() if scipy.sparse.issparse(X) else X
         result = times(self.left, self.core @ transposed_times(self.right, X))
         return result if self.residual is None else result + self.residual @ X
 
@@ -294,7 +295,8 @@ class LowRank(Embedded, Saved, LinearOperator):
             At most the rank without a residual; with a residual at most n - 1, or n if
             n <= 64. None means the rank. Another k, a matrix that is not symmetric or
             holds NaN, and eigenvalues beyond the range of its type are a ValueError, a
-            k that is no whole number a TypeError.
+            k that is no whole number a TypeError. With a residual and n > 4096 a k
+            that parts eigenvalues that are nearly equal is a LinAlgError.
 
         Returns
         -------

@@ -74,7 +74,7 @@ def is_symmetric(A: Any) -> bool:
 
 def symmetric_part(A: np.ndarray) -> np.ndarray:
     """Return the mean of A and its transpose."""
-    return (A + A.T) / 2
+    return A / 2 + A.T / 2
 
 
 def read_only(matrix: Any) -> Any:

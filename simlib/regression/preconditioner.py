@@ -78,6 +78,10 @@ class Preconditioner:
     def __post_init__(self) -> None:
         object.__setattr__(self, "R", read_only(self.R))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
     @classmethod
     def from_matrix(
         cls,

@@ -250,6 +250,12 @@ def test_every_question_against_the_dense_matrix(kind, base_rank, monkeypatch):
         assert matrix.trace() == pytest.approx(np.trace(expected))
     again = pickle.loads(pickle.dumps(answer))
     np.testing.assert_array_equal(again.toarray(), dense)
+    for one in (answer, again):
+        parts = one.base_landmarks, one.base_row_landmarks, one.calibration.knots
+        assert not any(part.flags.writeable for part in parts)
+    for form in ("csr", "coo", "bsr", "dia"):
+        sparse = scipy.sparse.eye_array(30, 4, format=form)
+        np.testing.assert_allclose(answer @ sparse, dense[:, :4], atol=1e-11)
     if sim.symmetric:
         values, _ = answer.eigh(3)
         exact = np.linalg.eigvalsh(dense)

@@ -55,6 +55,14 @@ def test_scale_does_not_matter(scale):
     assert relative_error(scale * K, half, squared=True) == pytest.approx(0.36)
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (3, 0), (0, 3)])
+def test_a_matrix_of_zeros_or_of_nothing(shape):
+    n, m = shape
+    nothing = LowRank(np.zeros((n, 1)), [[1.0]], np.zeros((m, 1)))
+    with pytest.raises(ValueError, match="zeros is not defined"):
+        relative_error(np.zeros(shape), nothing)
+
+
 def test_two_arrays_are_told_what_to_do():
     with pytest.raises(TypeError, match="Of two arrays: np"):
         relative_error(np.eye(3), np.eye(3))

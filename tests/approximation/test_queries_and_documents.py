@@ -213,6 +213,8 @@ def test_a_companion_of_two_factors():
     answer = anchored(sim, 10, (X, Y), rng=0)
     assert relative_error(K, answer) < alone / 2
     assert answer.weight == 1
+    only = anchored(sim, 10, (X, Y), oversampling=1, rng=0)  # nothing else is read
+    assert relative_error(K, only) < alone / 2
     gram = Similarity.from_matrix(X @ Y.T)
     assert_allclose(
         answer.toarray(), anchored(sim, 10, gram, rng=0).toarray(), atol=1e-10

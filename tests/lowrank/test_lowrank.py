@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, minres
 
 from simlib import LowRank
-from simlib.lowrank import tall
+from simlib.lowrank import eigen, tall
 from simlib.lowrank.lowrank import Closed
 from support.lowrank import KINDS, Answers, make
 
@@ -168,6 +168,30 @@ def test_eigenvalues_with_a_residual_have_no_scale(power, dtype):
     assert_allclose(np.ldexp(values, -power), np.arange(100, 91, -1), rtol=1e-5)
     assert_allclose(abs(vectors), np.eye(100, 9), atol=1e-3)
     assert values.dtype == vectors.dtype == K.dtype
+
+
+def clustered(n):
+    """Return a matrix of rank three with most numbers on its diagonal nearly equal."""
+    rng = np.random.default_rng(0)
+    d = np.where(np.arange(n) < 9, 0.5, 1 + 1e-14 * rng.random(n))
+    left = 2 * rng.standard_normal((n, 3))
+    return LowRank(left, np.eye(3), residual=scipy.sparse.diags_array(d))
+
+
+def test_eigenvalues_that_are_nearly_equal():
+    K = clustered(300)
+    values, vectors = K.eigh(20)
+    expected = np.linalg.eigvalsh(K.toarray())[::-1]
+    assert_allclose(values, expected[:20], rtol=1e-12)
+    assert_allclose(K @ vectors, vectors * values, atol=1e-9)
+    assert_allclose(vectors.T @ vectors, np.eye(20), atol=1e-12)
+
+
+def test_eigenvalues_that_are_nearly_equal_of_a_large_matrix(monkeypatch):
+    monkeypatch.setattr(eigen, "LARGEST_ARRAY", 200)
+    assert clustered(300).eigh(3)[0].size == 3
+    with pytest.raises(np.linalg.LinAlgError, match="Take a smaller k"):
+        clustered(300).eigh(20)
 
 
 def test_eigenvalues_of_nothing():

@@ -161,8 +161,17 @@ def test_embedding_into_a_given_array(tmp_path):
         assert_array_equal(same, signs)
     locked = np.empty_like(Z)
     locked.flags.writeable = False
-    for out in (locked, Z[:-1], Z.T, np.empty(Z.shape, int), Z.tolist(), 3):
+    half = np.empty(Z.shape, np.float16)
+    for out in (locked, Z[:-1], Z.T, np.empty(Z.shape, int), half, Z.tolist(), 3):
         with pytest.raises(ValueError, match=r"`out` must be a writable array of sha"):
             K.embedding(out=out)
-    with pytest.raises(ValueError, match="for float64; got int32"):
+    with pytest.raises(ValueError, match="float64; got int32"):
         LowRank(np.ones((2, 1)), [[1.0]]).embedding(out=np.empty((2, 1), np.int32))
+    with pytest.raises(ValueError, match="beyond the range of float32"):
+        LowRank([[1e39]], [[1.0]]).embedding(out=np.empty((1, 1), np.float32))
+
+
+def test_embedding_of_a_core_at_the_end_of_the_range():
+    for right in (None, np.ones((2, 1))):
+        Z, signs = LowRank(np.ones((2, 1)), [[1e308]], right).embedding()
+        assert_allclose((Z * signs) @ Z.T, np.full((2, 2), 1e308))

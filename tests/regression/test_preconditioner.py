@@ -61,6 +61,7 @@ def test_pickled_it_is_the_same(refine):
     again = pickle.loads(pickle.dumps(R))
     np.testing.assert_array_equal(again.start(A, b), R.start(A, b))
     np.testing.assert_array_equal(again.R, R.R)
+    assert not again.R.flags.writeable
 
 
 # However A is kept

@@ -36,6 +36,8 @@ Code = dict[str, dict[str, str]]
 
 _Place = tuple[int, int]  # the line, counted from one, and the byte in it
 _LISTS = {"__all__", "_MODULES"}  # of names and where they are; what ran is noted
+_ORDERS = ast.Lt | ast.LtE | ast.Gt | ast.GtE
+_EXTREMES = {"min", "max", "minimum", "maximum", "clip"}
 _UNPACKED = ast.Tuple | ast.List | ast.expr_context
 _HOUSE = {"simlib", "study"}  # between which what is defined may move
 _PYTHON = {
@@ -64,6 +66,7 @@ class Source:
         tree = ast.parse(text)
         self.path, self._text = path, _Text(text, tree)
         self.units: dict[str, Unit] = {}
+        self._blocks: dict[str, list[ast.AST]] = {}  # with the statement of each
         self.imports = {
             alias.asname or alias.name: (_origin(node, path), alias.name)
             for node in ast.walk(tree)
@@ -73,6 +76,7 @@ class Source:
         heads: list[ast.expr] = []
         for name, owner, body in blocks(tree):
             self.units[name] = self._block(owner, body)
+            self._blocks[name] = [owner, *body]
             heads += _called(owner) if "/" not in name else []
         functions, values = {*self.units}, dict[str, Unit]()
         rest = self._value([n for n in tree.body if not self._sort(n, values)])
@@ -151,6 +155,23 @@ class Source:
         unit = self.units.get(name)
         return unit is not None and hash in (unit.hash, unit.alone)
 
+    def bounds(self, name: str) -> frozenset[str]:
+        """Return what may decide at some sizes in a block, and is no branch.
+
+        As text: comparisons of sizes, conditional values, slices, least and largest
+        values, with a number other than 0 and 1 or a constant in them; and the numbers
+        that are given to the names in these.
+        """
+        nodes = [*_walk(self._blocks.get(name, ()), False)]
+        tests = [n.test for n in nodes if isinstance(n, ast.If | ast.While)]
+        bounds = [n for n in nodes if _is_bound(n) and n not in tests]
+        names = {n.id for b in bounds for n in ast.walk(b) if isinstance(n, ast.Name)}
+        given = (g for g in _given(nodes) if g[0] in names and _has_size(g[1]))
+        return frozenset(
+            [ast.unparse(bound) for bound in bounds if _has_size(bound)]
+            + [f"{name} = {ast.unparse(value)}" for name, value in given]
+        )
+
     @cached_property
     def hashes(self) -> dict[str, str]:
         """The hash of each unit."""
@@ -162,6 +183,7 @@ class Cells(Source):
 
     def __init__(self, cells: Iterable[str]):
         self.path, self.units, self.noted, self.imports = "", {}, {}, {}
+        self._blocks = {}  # a chapter is the experiment: whoever edits it records it
         for cell in cells:
             code = cell_code(cell) or ""
             tree = ast.parse(code)
@@ -244,9 +266,33 @@ def _hash(text: bytes | str) -> str:
 
 def _compares(node: ast.AST) -> bool:
     """Tell whether the condition of a statement compares two sizes."""
-    orders = ast.Lt | ast.LtE | ast.Gt | ast.GtE
     parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
-    return any(isinstance(p, orders) for part in parts for p in ast.walk(part))
+    return any(isinstance(p, _ORDERS) for part in parts for p in ast.walk(part))
+
+
+def _is_bound(node: ast.AST) -> bool:
+    """Tell whether an expression may give another value from some size on."""
+    match node:
+        case ast.IfExp() | ast.Slice():
+            return True
+        case ast.Compare(ops=ops):
+            return any(isinstance(op, _ORDERS) for op in ops)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in _EXTREMES
+    return False
+
+
+def _has_size(node: ast.AST) -> bool:
+    """Tell whether there is a number in it, neither 0 nor 1, or a constant."""
+    for part in ast.walk(node):
+        match part:
+            case ast.Constant(value=int() | float() as value):
+                if value not in (0, 1):
+                    return True
+            case ast.Name(id=name):
+                if len(name) > 1 and name.isupper():
+                    return True
+    return False
 
 
 def _shows(node: ast.stmt) -> bool:
@@ -295,8 +341,21 @@ def _names(nodes: Iterable[ast.AST], whole: bool = False) -> frozenset[str]:
 
 def _sizes(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """Return the names that statements give a size to: a number, neither 0 nor 1."""
-    given: list[tuple[ast.AST, ast.expr | None]] = []
-    for node in _walk(nodes, False):
+    return frozenset(
+        name
+        for name, value in _given(_walk(nodes, False))
+        if isinstance(value, ast.Constant | ast.BinOp | ast.UnaryOp)
+        if any(
+            isinstance(number, ast.Constant) and number.value not in (0, 1, None)
+            for number in ast.walk(value)
+        )
+    )
+
+
+def _given(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that nodes give a value to, each with the value."""
+    given: list[tuple[Any, ast.expr | None]] = []
+    for node in nodes:
         match node:
             case ast.Assign(targets=targets, value=value):
                 given += [(target, value) for target in targets]
@@ -308,15 +367,10 @@ def _sizes(nodes: Iterable[ast.AST]) -> frozenset[str]:
                 places = [*node.posonlyargs, *node.args]
                 given += zip(reversed(places), reversed(node.defaults), strict=False)
                 given += zip(node.kwonlyargs, node.kw_defaults, strict=True)
-    names = {
-        getattr(target, part, None)
-        for target, value in given
-        if value and isinstance(value, ast.Constant | ast.BinOp | ast.UnaryOp)
-        for number in ast.walk(value)
-        if isinstance(number, ast.Constant) and number.value not in (0, 1, None)
-        for part in ("id", "attr", "arg")
-    }
-    return frozenset(name for name in names if name)
+    for target, value in given:
+        for part in ("id", "attr", "arg"):
+            if value and (name := getattr(target, part, None)):
+                yield name, value
 
 
 def _walk(nodes: Iterable[ast.AST], whole: bool) -> Iterator[ast.AST]:

@@ -3,15 +3,17 @@
 A record is *fresh* while nothing that decided its values has changed. When something
 has, the profile ``quick`` is run again and compared with the probe, the same short run
 of the code that made the record. The record is then *confirmed*, or its values have
-*moved*; *not confirmed* where code has changed that decides in the full run alone.
-Another processor may round otherwise: before values count as moved, the code that made
-the record is run here, too.
+*moved*; *not confirmed* where code has changed that decides in the full run alone, or
+may. Another processor may round otherwise: before values count as moved, the code that
+made the record is run here, too, if the locked versions are its own.
 """
 
 import json
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -20,7 +22,7 @@ import nbformat
 from .chapters import select
 from .code import Code, Unit, content_hash
 from .execution import ChapterError, Failure, Job, press, stored_metadata
-from .inputs import Checkout, Inputs, changes, differing_units, displayed, place
+from .inputs import LOCK, Checkout, Inputs, changes, differing_units, displayed, place
 from .repository import Repository
 from .results import Entries, collect, edited, leaves, read_part, write_part
 
@@ -196,6 +198,31 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
     return sorted({place(unit) for unit in found})
 
 
+def bounded(
+    record: Code, probe: Code, quick: Code, then: Checkout, now: Checkout
+) -> list[str]:
+    """Return what bounds sizes and has changed, so that the full run may differ alone.
+
+    These are units of modules that have other bounds than before, see `Source.bounds`,
+    among those that changed or are new, and units with a changed constant in a bound.
+    """
+    known = {unit for code in (record, probe) for unit, _ in _units(code)}
+    changed = differing_units(record, now.code(record))
+    before = {bound: unit for unit in changed for bound in then.bounds(*unit)}
+    met = changed | (_ran(quick) - known)
+    after = {bound: unit for unit in met for bound in now.bounds(*unit)}
+    found = {(before | after)[bound] for bound in {*before} ^ {*after}}
+    constants = {
+        name
+        for path, name in changed
+        if name.isidentifier() and (now.unit(path, name) or _GONE).is_value
+    }
+    for unit in _ran(record) if constants else ():
+        if constants & {*re.findall(r"\w+", " ".join(now.bounds(*unit)))}:
+            found.add(unit)
+    return sorted({place(unit) for unit in found})
+
+
 def _home(path: str, name: str) -> str:
     """Return what a block belongs to: a chapter, or a function wherever it is."""
     return path if path.endswith(".md") else name.partition("/")[0]
@@ -233,6 +260,7 @@ def _compare(checkout: Checkout, job: Job) -> None:
     notebook = nbformat.read(job.notebook, as_version=4)
     noted = notebook.metadata["press"]
     entries, beside = collect(notebook), None
+    commit = checkout.repository.clean_commit()  # before anything else runs
     count, deviation, moved = compare(probe["entries"], entries)
     if moved and (here := _run_here(checkout.repository, job.chapter, made["commit"])):
         again = compare(here, entries)
@@ -241,14 +269,20 @@ def _compare(checkout: Checkout, job: Job) -> None:
     quick = Inputs.read(noted["inputs"])
     codes = (Inputs.read(made).code, Inputs.read(probe).code, quick.code)
     record, before, short = map(_decisive, codes)
+    decides = unreached(record, before, short, checkout)
+    with (
+        suppress(OSError, subprocess.CalledProcessError),  # if the commit is not here
+        checkout.repository.at(made["commit"]) as recorded,
+    ):
+        decides += bounded(record, before, short, Checkout(recorded), checkout)
     found = {
-        "commit": checkout.repository.clean_commit(),
+        "commit": commit,
         **{name: noted[name] for name in ("executed", "seconds", "machine")},
         "beside": beside,
         "values": count,
         "deviation": float(f"{deviation:.2g}"),
         "moved": moved,
-        "unreached": unreached(record, before, short, checkout),
+        "unreached": sorted({*decides}),
         "key": _key(_now(checkout, job.chapter, made)),
         **quick.write(),
     }
@@ -256,14 +290,25 @@ def _compare(checkout: Checkout, job: Job) -> None:
 
 
 def _run_here(repository: Repository, chapter: str, commit: str) -> Entries | None:
-    """Return the short run of a commit on this machine, None if there is none."""
+    """Return the short run of a commit on this machine, None if there is none.
+
+    With other versions than those of the commit it would tell nothing.
+    """
     try:
         with repository.at(commit) as then:
+            if not _versions(repository) <= _versions(then):
+                return None
             press([chapter], "quick", repository=then)
             notebook = nbformat.read(then.notebook(chapter, "quick"), as_version=4)
             return collect(notebook)
     except (ChapterError, ValueError, OSError, subprocess.CalledProcessError):
         return None
+
+
+def _versions(repository: Repository) -> set[str]:
+    """Return the packages that are locked, with their versions."""
+    lines = (repository.root / LOCK).read_text("utf-8").splitlines()
+    return {line for line in lines if "==" in line.partition("#")[0]}
 
 
 def _given_up(repository: Repository, row: Status, failure: Failure) -> Standing:
@@ -283,6 +328,8 @@ def _outcome(found: dict[str, Any]) -> tuple[str, str]:
     """Return the verdict of a confirmation, and what there is to say of it."""
     if found["moved"]:
         return "moved", _listed(found["moved"], "; ")
+    if not found["values"]:
+        return "not confirmed", "the short run has no value that the record has"
     if names := _listed(found["unreached"]):
         return "not confirmed", f"only the full run reaches what changed in {names}"
     commit = f"commit {found['commit'][:7]}" if found["commit"] else "uncommitted"

@@ -100,6 +100,11 @@ class Checkout:
         sources = [self.source(path), *([] if name == "." else self._sources)]
         return next((s.units[name] for s in sources if name in s.units), None)
 
+    def bounds(self, path: str, name: str) -> frozenset[str]:
+        """Return what bounds the sizes in a unit of a module, see `Source.bounds`."""
+        sources = self.source(path), *self._sources
+        return next((s.bounds(name) for s in sources if name in s.units), frozenset())
+
     def like(self, path: str, name: str) -> set[str]:
         """Return the hashes of the blocks of the function that a block belongs to."""
         function, here = name.partition("/")[0], self.source(path).hashes
@@ -114,7 +119,8 @@ class Checkout:
             source, given = place
             moved = source.hashes.get(given + name.removeprefix(top)) == hash
         else:
-            moved = any(source.hashes.get(name) == hash for source in self._sources)
+            gone = top not in self.source(path).imports
+            moved = gone and any(s.hashes.get(name) == hash for s in self._sources)
         return then if moved else None
 
     def _imported(self, path: str, name: str, then: str, like: Code) -> Any:

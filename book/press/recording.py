@@ -57,11 +57,12 @@ def _record(repository: Repository, chapter: str) -> None:
     if not entries:
         return
     digest = content_hash(notebook.read_bytes())
+    for name in ("probe", "confirmation"):  # of the record before
+        (folder / f"{name}.json").unlink(missing_ok=True)
     write_results(folder, entries, {**_made(full), "notebook": digest})
     text = json.dumps(collect(quick))
     probe = json.loads(text, parse_float=lambda x: float(f"{float(x):.12g}"))
     write_part(folder, "probe.json", {**_made(quick), "entries": probe})
-    (folder / "confirmation.json").unlink(missing_ok=True)
     print(f"recorded {repository.relative(folder)}")
 
 

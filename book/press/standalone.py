@@ -64,6 +64,9 @@ def standalone(
                 cell.source = tex.join(parts)
         elif "remove-output" in tags(cell):
             cell.outputs = []  # its figure is in the text
+        for output in cell.get("outputs", ()):
+            if "text/markdown" in (data := output.get("data", {})):
+                data["text/markdown"] = _plain(data["text/markdown"], told)
     if needs and made.cells and made.cells[0].cell_type == "markdown":
         made.cells[0].source += f"\n\n{needs}"
     return made
@@ -71,8 +74,10 @@ def standalone(
 
 def named(role: str, target: str) -> str:
     """Return what a reference says where there is no page: its text, or its label."""
-    text, _, label = target.rpartition("<")
-    name = text.strip() or label.partition(":")[2] or label
+    text, _, label = target.rstrip(">").rpartition("<")
+    name = label.partition(":")[2] or label
+    if text:  # in which the label stands for the number
+        name = text.strip().replace("{number}", name)
     return f"({name})" if role == "eq" or role.startswith("cite") else name
 
 
@@ -109,13 +114,17 @@ def _fill(
     def rest(found: re.Match[str]) -> str:
         return re.sub(r"^:.*\n", "", found[2], flags=re.M).strip() or "*On the page.*"
 
-    source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
-    source = _ROLE.sub(lambda found: told(found[1], found[2]), source)
-    source = _INLINE.sub(r"$\1$", source)
+    source = _plain(_VALUE.sub(value, _BLOCK.sub(block, cell.source)), told)
     source = _LABEL.sub("", _MATH.sub(formula, _BOX.sub(_box, source)))
     cell.source = _REST.sub(rest, source)
     if images:
         cell.attachments = images
+
+
+def _plain(text: str, told: Callable[[str, str], str]) -> str:
+    """Return text without roles: what references say, and formulas."""
+    text = _ROLE.sub(lambda found: told(found[1], found[2]), text)
+    return _INLINE.sub(r"$\1$", text)
 
 
 def _box(found: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ import pytest
 from press import confirm, recorded, status
 from press.cli import main
 from press.code import Source, content_hash, unpacked
-from press.confirmation import compare, unreached
+from press.confirmation import bounded, compare, unreached
 from press.inputs import Checkout
 from press.results import (
     MIME,
@@ -155,6 +155,7 @@ LOWER, WIDE = "from tiny.lower import double", "WIDE = 2\n"
         (LOWER, "def double(n):\n    return 3 * n", "double"),
         (WIDE, "from tiny.three import WIDE\n", "WIDE"),
         (WIDE, "from tiny.same import WIDE\n", None),
+        (WIDE, "from math import pi as WIDE\n", "WIDE"),
     ],
 )
 def test_a_name_means_what_it_meant(book, old, new, name):
@@ -278,6 +279,7 @@ def test_the_comparison_is_with_the_first_run_always(book):
             "    if n > 5:\n        n += 1\n    return double(n) /",
             "errors",
         ),
+        ("study", "scale = 1.5", "scale = min(1.5, 99 / n)", "errors"),
         ("alpha", "+= 0", "+= 1", ""),
         ("alpha", "m == 3", "m >= 3", ""),
         (
@@ -334,6 +336,48 @@ def test_so_is_a_size_that_a_function_sets(book, switch, old, new):
     probe = {"tiny/study.py": full["tiny/study.py"] | {"errors/0": "-"}}
     found = unreached(full, probe, {}, Checkout(book))
     assert found == ["tiny/study.py:errors"]
+
+
+BOUNDED = """CAP = 3
+
+
+def few(n, cap=3):
+    many = 4
+    small = n < 4
+    part = [*range(n)][:3]
+    kept = [i for i in part if i < 4]
+    return min(n, cap), max(n, many), min(n, CAP), 10 if n > 4 else 5, small and kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_found"),
+    [
+        ("cap=3", "cap=2", True),
+        ("many = 4", "many = 5", True),
+        ("n < 4", "n < 5", True),
+        ("[:3]", "[:2]", True),
+        ("i < 4", "i < 3", True),
+        ("min(n, cap)", "min(n, cap, 7)", True),
+        ("10 if", "20 if", True),
+        ("CAP = 3", "CAP = 2", True),
+        ("return min(n, cap)", "return n", True),
+        ("many = 4", "many = 2 * 2", True),
+        ("range(n)", "range(n + 2)", False),
+        ("min(n, cap)", "min(n + 0, cap)", False),
+        ("small and", "small or", False),
+    ],
+)
+def test_a_bound_of_sizes_that_changes_is_found(book, old, new, is_found):
+    """Whether a short run passes it by is not to be seen."""
+    path = book.root / "tiny/few.py"
+    path.write_text(BOUNDED)
+    commit(book, "few")
+    ran = {"tiny/few.py": Source(path.read_bytes(), "tiny/few.py").hashes}
+    edit(path, old, new)
+    with book.at("HEAD") as recorded:
+        found = bounded(ran, ran, {}, Checkout(recorded), Checkout(book))
+    assert found == ["tiny/few.py:few"] * is_found
 
 
 def test_other_parameters_and_data_want_another_record(book, monkeypatch):
@@ -556,3 +600,30 @@ def test_values_that_another_processor_rounds_otherwise_have_not_moved(book, cap
     edit(book.root / "tiny/lower.py", "n + n", "n + n + 1")
     assert main(["--confirm"], book) == 1
     assert "moved: errors.error.0: 1.34 -> 2" in capsys.readouterr().out
+    edit(book.root / "tiny/lower.py", "n + n + 1", "n + n + 0")
+    assert confirmed(book).verdict == "confirmed"
+    edit(book.root / "requirements.lock", "numpy==2", "numpy==3")
+    assert confirmed(book).verdict == "moved"  # the recorded code has these, too
+
+
+def test_a_short_run_without_a_value_confirms_nothing(book):
+    edit(book.source("alpha"), 'record("', 'if n > 1:\n    record("')
+    commit(book, "only large ones")
+    assert main(RECORD, book) == 0
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    found = confirmed(book)
+    assert found.verdict == "not confirmed"
+    assert found.told == "the short run has no value that the record has"
+
+
+def test_a_recording_that_is_killed_leaves_no_older_probe(book, monkeypatch):
+    def stop(folder, *_):
+        raise KeyboardInterrupt
+
+    edit(book.root / "tiny/study.py", "scale = 1.5", "scale = 1.4")
+    commit(book, "scale")
+    with monkeypatch.context() as patched:
+        patched.setattr("press.recording.write_part", stop)
+        assert main(RECORD, book) == 130
+    edit(book.root / "tiny/study.py", "scale = 1.4", "scale = 1.5")
+    assert confirmed(book).verdict == "not confirmed"

@@ -168,6 +168,15 @@ What to see: a sphere.
     nbformat.validate(found)
 
 
+def test_references_in_a_table_that_a_cell_shows():
+    notebook = executed()
+    table = "| {numref}`{number} <chap:core>` | {math}`x^2` |"
+    shown = v4.new_output("display_data", {"text/markdown": table})
+    notebook.cells[1].outputs.append(shown)
+    last = standalone(notebook, named, {}).cells[1].outputs[-1]
+    assert last.data["text/markdown"] == "| core | $x^2$ |"
+
+
 def test_a_figure_of_the_text_stands_in_a_notebook_once():
     notebook = executed()
     notebook.cells[1].metadata.tags = ["remove-output"]
@@ -199,6 +208,7 @@ def test_papermill_writes_the_numbers_of_a_chapter_into_its_text(tmp_path):
 def test_a_reference_without_a_page_is_its_text_or_its_label():
     assert named("ref", "chap:core") == "core"
     assert named("ref", "below <sec:search>") == "below"
+    assert named("numref", "{number} <chap:core>") == "core"
     assert named("eq", "eq:core") == "(core)"
     assert named("cite:p", "wang2016,yadav2022") == "(wang2016,yadav2022)"
     assert named("doc", "colophon") == "colophon"

@@ -125,6 +125,10 @@ def _matrix(values: ArrayLike) -> np.ndarray:
 def _pieces(values: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
     """Cut numbers into integers of 18 bits; yield these, and the exponents of two."""
     exponent = int(np.frexp(abs(values).max(initial=0))[1])
+    far = (values != 0) & (abs(values) < np.ldexp(1.0, exponent - 900))
+    if far.any():  # beside the others they would be zero
+        yield from _pieces(np.where(far, values, 0))
+        values = np.where(far, 0, values)
     values = np.ldexp(values, -exponent)  # below 1
     while values.any():
         values = np.ldexp(values, _BITS)

@@ -109,7 +109,7 @@ class SoftTokens:
             for k in range(0, alike.size, step):
                 at = alike[k : k + step]
                 found[at] = self._strip(i[at], j[at], p, q)
-        return found
+        return np.minimum(found, 1, out=found)  # against rounding
 
     def _strip(self, a: np.ndarray, b: np.ndarray, p: int, q: int) -> np.ndarray:
         """Return the similarities of pairs of texts of at most p and q words."""

@@ -3,8 +3,10 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
+from numbers import Number
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
@@ -12,7 +14,7 @@ from tqdm import tqdm
 from study.kept import Kept
 
 Row = Mapping[str, Any]
-_PLAIN = (str, int, float, bool, type(None))
+_PLAIN = (str, Number, np.generic, type(None))
 
 
 def sweep(
@@ -77,12 +79,12 @@ def sweep(
     keys = [kept.key(point) for point in grid] if kept else []
     found = [kept.read(key, None) for key in keys] if kept else [None] * len(grid)
     todo = [k for k, rows in enumerate(found) if rows is None]
-    pool = Parallel(n_jobs=n_jobs, return_as="generator")
-    made = pool(delayed(_rows)(run, grid[k]) for k in todo)
+    pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    made = pool(delayed(_rows)(run, grid[k], k) for k in todo)
     # In a chapter that is printed a bar would be an output.
     with tqdm(total=len(grid), disable="PRESS_LOG" in os.environ) as bar:
         bar.update(len(grid) - len(todo))
-        for k, rows in zip(todo, made, strict=True):
+        for k, rows in made:
             found[k] = kept.write(keys[k], rows) if kept else rows
             bar.update()
     return pd.DataFrame([
@@ -93,8 +95,10 @@ def sweep(
     ])  # fmt: skip
 
 
-def _rows(run: Callable[..., Any], point: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a point; an error names it."""
+def _rows(
+    run: Callable[..., Any], point: dict[str, Any], k: int
+) -> tuple[int, list[dict[str, Any]]]:
+    """Return the number of a point, and its rows; an error names it."""
     try:
         made = run(**point)
         rows = [made] if isinstance(made, Mapping) else [*made]
@@ -104,4 +108,4 @@ def _rows(run: Callable[..., Any], point: dict[str, Any]) -> list[dict[str, Any]
     except Exception as error:
         error.add_note("at " + ", ".join(f"{k}={v!r}" for k, v in point.items()))
         raise
-    return [dict(row) for row in rows]
+    return k, [dict(row) for row in rows]

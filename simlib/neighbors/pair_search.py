@@ -221,9 +221,12 @@ class PairSearch:
 
 
 def _labels(groups: ArrayLike, n: int) -> np.ndarray:
-    groups = shaped(np.asarray(groups), (n,), "groups")
+    plain = np.asarray(groups, None if hasattr(groups, "dtype") else object)
+    plain = shaped(plain, (n,), "groups")  # a list of 0 and "0" is none of strings
     try:
-        return np.unique(groups, return_inverse=True)[1]
+        if np.ma.is_masked(groups) or (plain != plain).any():
+            raise TypeError("some are masked or NaN")
+        return np.unique(plain, return_inverse=True)[1]
     except TypeError as error:
         raise ValueError(
             "`groups` must name all groups alike, by numbers or by strings, those of "

@@ -163,7 +163,9 @@ class Rounds:
         unknown = (i != j) & np.isnan(self.sim.peek(i, j))
         keys = np.minimum(i, j)[unknown] * self.n + np.maximum(i, j)[unknown]
         i, j = np.divmod(np.unique(keys), self.n)
-        return ceil(self.sim.cost(pairs=(i, j)) / i.size) if i.size else 1
+        if i.size == 0:  # hardly any pair is
+            return price(self.sim)
+        return ceil(self.sim.cost(pairs=(i, j)) / i.size)
 
     def _due(self, pairs: float) -> np.ndarray:
         """Tell the items that come first: those for which fewest pairs were known.

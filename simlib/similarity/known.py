@@ -273,16 +273,6 @@ class Known:
         partly = sum(lines.length * lines.partly.size for lines in sides)
         return partly + sum(keys.size for keys, _ in self._settle())
 
-    def whole_lines(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
-        """Return the columns, and the rows, that are known whole, as blocks."""
-        columns, rows = self.columns.whole, self.rows.whole
-        found: list[tuple[np.ndarray | None, np.ndarray | None]] = []
-        if columns.size:
-            found.append((None, columns))
-        if rows.size and not self.symmetric:
-            found.append((rows, None))
-        return found
-
     def known(self) -> Iterator[Entries]:
         """Return an iterator over the known (i, j, K[i, j]), each pair once."""
         now = self.snapshot()

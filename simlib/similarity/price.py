@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from simlib.similarity.known import Extent, Known, Places, grid, look
 from simlib.similarity.requests import TILE, Block, Sides, is_whole
 
-MOST_BLOCKS = 31  # of a `Region`: each has two bits of an integer
+MOST_BLOCKS = 29  # of a `Region`: each has two bits of an integer, as have two others
 LISTED = 2**10  # entries of blocks that are looked up one by one, if no more are known
 
 
@@ -58,7 +58,7 @@ def _unknown(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
         known[0].extent,
         blocks,
         symmetric=known[0].symmetric,
-        without=[lines for each in known for lines in each.whole_lines()],
+        without=_whole_lines(known),
         diagonal=known[0].diagonal is None,
     )
     count = len(region)
@@ -69,6 +69,16 @@ def _unknown(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
                 new[new] = np.isnan(look(known[:k], i[new], j[new]))
             count -= int(np.count_nonzero(new))
     return count
+
+
+def _whole_lines(known: Sequence[Known]) -> list[Block]:
+    """Return the columns, and the rows, that are known whole, as at most two blocks."""
+    columns = np.concatenate([each.columns.whole for each in known])
+    rows = np.concatenate([each.rows.whole for each in known])
+    found: list[Block] = [(None, np.unique(columns))] if columns.size else []
+    if rows.size and not known[0].symmetric:
+        found.append((np.unique(rows), None))
+    return found
 
 
 def _both_halves(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
@@ -163,10 +173,10 @@ class Region:
     ):
         inside = list(blocks)
         all_blocks = [*inside, *without]
-        if len(all_blocks) > MOST_BLOCKS:
+        if len(inside) > MOST_BLOCKS:
             raise ValueError(
                 f"At most {MOST_BLOCKS} blocks are counted together; got "
-                f"{len(all_blocks)}. Join the rows or the columns of some."
+                f"{len(inside)}. Join the rows or the columns of some."
             )
         rows, columns = ([_ints(block[a]) for block in all_blocks] for a in (0, 1))
         if isinstance(extent, tuple):

@@ -444,6 +444,7 @@ class Similarity(SimilarityMatrix):
             names = self._ledger.names()
             if names is not None and new.size:
                 names.hand(Record(i[new], j[new], told[new], False))
+            self._memory.kept.put(i[new], j[new], told[new])
             kept = np.where(np.isnan(known), told, known)  # known values stay
             self._memory.note(i[first], j[first], kept[first])
             if names is not None:

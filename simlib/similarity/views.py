@@ -82,7 +82,8 @@ class SimilarityMatrix(Source):
         Parameters
         ----------
         *blocks : tuple of two arrays of int, or None
-            Rows and columns of each request; None stands for all items.
+            Rows and columns of each request; None stands for all items. At most 29, and
+            14 of a symmetrized similarity, count together; more are a ValueError.
         pairs : tuple of two arrays of int, optional
             Rows and columns of single entries, requested after the blocks.
         """

@@ -95,12 +95,14 @@ def common_exponent(*vectors: np.ndarray) -> int:
 def distances_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the distances of rows to rows, in float64, also for extreme sizes."""
     x, y = x.astype(float, copy=False), y.astype(float, copy=False)
-    if not common_exponent(x, y):
+    power = common_exponent(x, y)
+    if not power:
         return cdist(x, y)
-    x, y = np.ldexp(x, -2), np.ldexp(y, -2)
+    e = 2 if power > 0 else 0  # or differences overflow
+    x, y = np.ldexp(x, -e), np.ldexp(y, -e)
     roots = [np.hypot.reduce(row - y, axis=1) for row in x]
     with np.errstate(over="ignore"):
-        return np.ldexp(np.array(roots).reshape(len(x), len(y)), 2)
+        return np.ldexp(np.array(roots).reshape(len(x), len(y)), e)
 
 
 def in_range(distances: Any) -> Any:

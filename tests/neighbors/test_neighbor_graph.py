@@ -442,6 +442,19 @@ def test_the_smallest_limit_is_enough():
     np.testing.assert_array_equal(graph.values, brute(D, 3, distance=True))
 
 
+def test_a_pair_costs_two_calls_though_no_sample_meets_one(monkeypatch):
+    """Of a few new items, in a symmetrized similarity."""
+    monkeypatch.setattr(rounds, "PRICED", 1)
+    D = cdist(points(60), points(60)) + np.arange(60)
+    i, j = np.indices((59, 59)).reshape(2, -1)
+    for seed in range(5):
+        sim = Similarity.from_matrix(D)
+        sim.tell(i, j, D[i, j])
+        both = sim.symmetrized().informed()
+        with pytest.raises(ValueError, match="at least 4"):
+            nearest(both, 1, limit=3, distance=True, rng=seed)
+
+
 class Busy(View):
     """One of which another thread, before each of our requests, asks for a column."""
 

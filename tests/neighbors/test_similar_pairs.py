@@ -9,6 +9,7 @@ from itertools import product
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.cluster.hierarchy
 import scipy.sparse
@@ -277,6 +278,10 @@ def test_the_bound_among_very_many_pairs():
         ({"confidence": 1}, "confidence must"),
         ({"groups": [1, 2]}, "groups"),
         ({"groups": ["a", None] * 5}, "name all groups alike"),
+        ({"groups": [0, "0"] * 5}, "name all groups alike"),
+        ({"groups": [np.nan] * 2 + [1] * 8}, "some are masked or NaN"),
+        ({"groups": np.ma.array([1] * 10, mask=[1] + [0] * 9)}, "some are masked"),
+        ({"groups": pd.array([None, 1] * 5, dtype="Int64")}, "name all groups"),
         ({"groups": [1] * 10}, "one group"),
     ],
 )

@@ -38,8 +38,22 @@ def test_against_masks(blocks, without, symmetric, diagonal, extent):
 
 
 def test_too_many_blocks():
-    with pytest.raises(ValueError, match="At most 31 blocks"):
-        Region(3, [(None, [0])] * 32, symmetric=True)
+    with pytest.raises(ValueError, match=r"At most 29 blocks .* got 30"):
+        Region(3, [(None, [0])] * 30, symmetric=True)
+
+
+def test_what_is_known_makes_no_block_too_many():
+    rng = np.random.default_rng(0)
+    sim = Similarity.from_matrix(rng.standard_normal((300, 300)))
+    blocks = [(np.arange(k, k + 9), np.arange(200)) for k in range(29)]
+    before = sim.cost(*blocks)
+    shared = sim.run()
+    sim.columns([0])
+    sim.rows([40])
+    shared.columns([1])
+    assert sim.cost(*blocks) == before - 2 * 37
+    sim.read(*blocks)
+    assert sim.cost(*blocks) == 0
 
 
 @pytest.mark.parametrize("side", [0, 1])

@@ -172,6 +172,19 @@ def test_one_file_and_what_it_weighs(tmp_path):
 # What is told
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_a_run_is_told_is_known_to_all(tmp_path, kept):
+    sim = opened(tmp_path / "s", verify=0) if kept else Similarity(POINTS, product)
+    run = sim.run()
+    run.tell([0], [1], [9.0])
+    assert run.pairs([0], [1]) == sim.run().pairs([1], [0]) == sim.peek([0], [1]) == 9
+    assert sim.pairs([0], [1]) == 9
+    assert sim.calls == run.calls == 0
+    sim.close()
+    if kept:
+        assert opened(tmp_path / "s", verify=0).pairs([0], [1]) == 9
+
+
 def test_tell(tmp_path):
     with opened(tmp_path / "s") as sim:
         K = table(POINTS, POINTS)

@@ -29,6 +29,15 @@ def test_products_are_those_of_fractions(seed, spread):
             assert Fraction(int(value)) == truth * 2**300
 
 
+def test_numbers_far_apart():
+    A, B = [[1e300, 1e-20, 0, -3e-310]], [[1e-20, 5e-324]]
+    found = exact_product(A, B)
+    for i, a in enumerate(A[0]):
+        for k, b in enumerate(B[0]):
+            value = int(found[i, k] * 2**2200)  # an integer
+            assert value == Fraction(a) * Fraction(b) * 2**2200
+
+
 def test_rows_beyond_one_block_are_added():
     ones = np.ones((2**16 + 3, 1))
     assert exact_product(ones, ones)[0] == 2**16 + 3

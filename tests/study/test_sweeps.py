@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from functools import partial
 from importlib import import_module
 
@@ -32,6 +33,14 @@ def test_rows_in_the_order_of_the_points_with_their_arguments():
 def test_one_row_may_be_returned_and_may_name_its_arguments_itself():
     table = sweep(lambda a, b: {"b": b.shape[0]}, a=["x"], b=[np.zeros(3), np.ones(4)])
     assert table.to_dict("list") == {"a": ["x", "x"], "b": [3, 4]}
+
+
+def test_numbers_of_numpy_are_arguments():
+    axes = {"share": np.linspace(0.1, 0.3, 2), "draw": np.arange(2)}
+    axes |= {"size": [np.float32(2)], "real": [np.True_]}
+    table = sweep(lambda **_: {"value": 1}, **axes)
+    assert list(table) == ["share", "draw", "size", "real", "value"]
+    assert table.groupby("draw").value.sum().tolist() == [2, 2]
 
 
 def fails(n, name):
@@ -98,6 +107,19 @@ def test_what_is_finished_is_kept(tmp_path, called, monkeypatch):
     file.write_bytes(b"x")  # cut off
     sweep(counted, n=[1, 2, 3], keep=tmp_path)
     assert called() >= 1
+
+
+def fails_late(n):
+    if n == 0:
+        time.sleep(1)  # the others are done by then
+        raise ZeroDivisionError
+    return {"value": n}
+
+
+def test_what_is_finished_beside_a_point_that_fails_is_kept(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        sweep(fails_late, n=range(6), keep=tmp_path, n_jobs=2)
+    assert len([*tmp_path.iterdir()]) == 5
 
 
 def test_a_sweep_that_was_stopped_goes_on(tmp_path, called, monkeypatch):

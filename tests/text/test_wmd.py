@@ -319,6 +319,9 @@ def test_distances_whatever_the_sizes():
     y = np.vstack([x[:3] * 1.5, x[3:] * (1 + 1e-6)])
     expected = [[math.dist(a, b) for b in y.tolist()] for a in x.tolist()]
     np.testing.assert_allclose(distances_between(x, y), expected, rtol=1e-9)
+    least = 5e-324 * np.array([[0.0], [1], [3], [2**40]])
+    found = distances_between(least, np.zeros((1, 1)))
+    np.testing.assert_array_equal(found, least)
     few = distances_between(x[1:3], y[1:3].astype(np.float32))
     assert few.dtype == np.float64
     np.testing.assert_allclose(few, np.array(expected)[1:3, 1:3], rtol=1e-6)

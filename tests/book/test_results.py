@@ -548,9 +548,10 @@ def test_words_about_the_fewest_calls():
     assert 0.015 < behind[tweets] < 0.025  # two points
     assert behind[rte] > 0.1
     assert others["re-ranking"][tweets] > others.loc[tweets].max() - 1e-3
-    assert others.loc[rte].idxmax() == "ANNCUR"
     assert 0.5 < full["re-ranking"][tweets] < 0.6  # for nearly half it does not
-    assert full["ANNCUR"][rte] < 0.05  # for nearly all
+    first = {*others.loc[rte].nlargest(2).index}
+    assert first == {"ANNCUR", "ADACUR"}
+    assert (full.loc[rte, [*first]] < 0.05).all()  # for nearly all
 
 
 def test_an_interval_of_ten_rows_begins_near_seven_tenths():

@@ -21,6 +21,7 @@ import builtins
 import hashlib
 import io
 import tokenize
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -155,22 +156,18 @@ class Source:
         unit = self.units.get(name)
         return unit is not None and hash in (unit.hash, unit.alone)
 
-    def bounds(self, name: str) -> frozenset[str]:
-        """Return what may decide at some sizes in a block, and is no branch.
+    def bounds(self, name: str) -> Counter[str]:
+        """Return the numbers and constants that may bound a size in a block.
 
-        As text: comparisons of sizes, conditional values, slices, least and largest
-        values, with a number other than 0 and 1 or a constant in them; and the numbers
-        that are given to the names in these.
+        Those in comparisons of sizes, conditional values, slices, least and largest
+        values, but in no test of a branch; and those given to the names in them.
         """
         nodes = [*_walk(self._blocks.get(name, ()), False)]
         tests = [n.test for n in nodes if isinstance(n, ast.If | ast.While)]
         bounds = [n for n in nodes if _is_bound(n) and n not in tests]
         names = {n.id for b in bounds for n in ast.walk(b) if isinstance(n, ast.Name)}
-        given = (g for g in _given(nodes) if g[0] in names and _has_size(g[1]))
-        return frozenset(
-            [ast.unparse(bound) for bound in bounds if _has_size(bound)]
-            + [f"{name} = {ast.unparse(value)}" for name, value in given]
-        )
+        given = [value for name, value in _given(nodes) if name in names]
+        return Counter(size for node in [*bounds, *given] for size in _numbers(node))
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -282,17 +279,14 @@ def _is_bound(node: ast.AST) -> bool:
     return False
 
 
-def _has_size(node: ast.AST) -> bool:
-    """Tell whether there is a number in it, neither 0 nor 1, or a constant."""
+def _numbers(node: ast.AST) -> Iterator[str]:
+    """Yield the numbers in it, but 0 and 1, and the names of constants."""
     for part in ast.walk(node):
         match part:
-            case ast.Constant(value=int() | float() as value):
-                if value not in (0, 1):
-                    return True
-            case ast.Name(id=name):
-                if len(name) > 1 and name.isupper():
-                    return True
-    return False
+            case ast.Constant(value=int() | float() as value) if value not in (0, 1):
+                yield str(value)
+            case ast.Name(id=name) if len(name) > 1 and name.isupper():
+                yield name
 
 
 def _shows(node: ast.stmt) -> bool:

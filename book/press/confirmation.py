@@ -9,7 +9,6 @@ made the record is run here, too, if the locked versions are its own.
 """
 
 import json
-import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -198,27 +197,28 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
     return sorted({place(unit) for unit in found})
 
 
-def bounded(
-    record: Code, probe: Code, quick: Code, then: Checkout, now: Checkout
-) -> list[str]:
-    """Return what bounds sizes and has changed, so that the full run may differ alone.
+def bounded(record: Code, then: Checkout, now: Checkout) -> list[str]:
+    """Return what has changed and may bound a size that the full run alone reaches.
 
-    These are units of modules that have other bounds than before, see `Source.bounds`,
-    among those that changed or are new, and units with a changed constant in a bound.
+    These are changed units in whose bounds, see `Source.bounds`, one number or one
+    constant stands for another, and units with a changed constant in a bound. A number
+    that gets a name is the same.
     """
-    known = {unit for code in (record, probe) for unit, _ in _units(code)}
     changed = differing_units(record, now.code(record))
-    before = {bound: unit for unit in changed for bound in then.bounds(*unit)}
-    met = changed | (_ran(quick) - known)
-    after = {bound: unit for unit in met for bound in now.bounds(*unit)}
-    found = {(before | after)[bound] for bound in {*before} ^ {*after}}
     constants = {
         name
         for path, name in changed
-        if name.isidentifier() and (now.unit(path, name) or _GONE).is_value
+        if name.isupper() and (now.unit(path, name) or _GONE).is_value
     }
-    for unit in _ran(record) if constants else ():
-        if constants & {*re.findall(r"\w+", " ".join(now.bounds(*unit)))}:
+    found = {
+        unit
+        for unit in (_ran(record) if constants else ())
+        if constants & now.bounds(*unit).keys()
+    }
+    for unit in changed:
+        old, new = then.bounds(*unit), now.bounds(*unit)
+        gone, come = ({*map(str.isupper, part)} for part in (old - new, new - old))
+        if gone & come:
             found.add(unit)
     return sorted({place(unit) for unit in found})
 
@@ -274,7 +274,7 @@ def _compare(checkout: Checkout, job: Job) -> None:
         suppress(OSError, subprocess.CalledProcessError),  # if the commit is not here
         checkout.repository.at(made["commit"]) as recorded,
     ):
-        decides += bounded(record, before, short, Checkout(recorded), checkout)
+        decides += bounded(record, Checkout(recorded), checkout)
     found = {
         "commit": commit,
         **{name: noted[name] for name in ("executed", "seconds", "machine")},

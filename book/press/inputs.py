@@ -9,7 +9,7 @@ and the style of the press, changes no number.
 import json
 import platform
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
@@ -100,10 +100,10 @@ class Checkout:
         sources = [self.source(path), *([] if name == "." else self._sources)]
         return next((s.units[name] for s in sources if name in s.units), None)
 
-    def bounds(self, path: str, name: str) -> frozenset[str]:
-        """Return what bounds the sizes in a unit of a module, see `Source.bounds`."""
+    def bounds(self, path: str, name: str) -> Counter[str]:
+        """Return the numbers that may bound sizes in a unit, see `Source.bounds`."""
         sources = self.source(path), *self._sources
-        return next((s.bounds(name) for s in sources if name in s.units), frozenset())
+        return next((s.bounds(name) for s in sources if name in s.units), Counter())
 
     def like(self, path: str, name: str) -> set[str]:
         """Return the hashes of the blocks of the function that a block belongs to."""

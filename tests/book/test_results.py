@@ -549,8 +549,8 @@ def test_words_about_the_fewest_calls():
     assert behind[rte] > 0.1
     assert others["re-ranking"][tweets] > others.loc[tweets].max() - 1e-3
     assert 0.5 < full["re-ranking"][tweets] < 0.6  # for nearly half it does not
-    first = {*others.loc[rte].nlargest(2).index}
-    assert first == {"ANNCUR", "ADACUR"}
+    first = {*others.loc[rte].nlargest(3).index}
+    assert first == {"ANNCUR", "ADACUR", "tikhonov"}
     assert (full.loc[rte, [*first]] < 0.05).all()  # for nearly all
 
 

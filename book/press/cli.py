@@ -2,9 +2,11 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from .confirmation import confirm, status, summary
 from .execution import ChapterError, press
@@ -38,6 +40,8 @@ def main(
         parser.error("--record needs --profile full")
     if options.jobs < 1:
         parser.error(f"--jobs wants a number of chapters, not {options.jobs}")
+    with suppress(ValueError):  # in another thread than the main one
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         held = _run(options, repository or Repository.here())
         sys.stdout.flush()

@@ -644,10 +644,11 @@ def started(book):
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_in_one_line(tiny):
-    """As Ctrl-C does in a terminal: to the press and to all of its processes."""
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_in_one_line(tiny, sent):
+    """As Ctrl-C in a terminal, to the press and to all of its processes, or `kill`."""
     process = started(tiny)
-    os.killpg(process.pid, signal.SIGINT)
+    (os.killpg if sent == signal.SIGINT else os.kill)(process.pid, sent)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert told.strip() == "press: interrupted; what was done is kept"
